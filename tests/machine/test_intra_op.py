@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from fastload.machine.intra_op import one_thread
+from fastload.machine.threads import one_thread
 
 
 @pytest.fixture

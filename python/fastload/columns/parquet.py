@@ -9,7 +9,7 @@ from fastload import _lib
 from fastload.columns.column import Column
 from fastload.columns.files import Paths, one_or_more, progress
 from fastload.machine.budget import budget_bytes
-from fastload.machine.renewed_lock import RenewedLock
+from fastload.machine.threads import RenewedLock
 
 _Key = tuple[tuple[str, ...], int, tuple[tuple[int, int], ...]]
 
@@ -56,10 +56,10 @@ class Parquet(Column):
         *,
         cache: int | str = "256MiB",
     ) -> None:
-        paths, cache = one_or_more(paths), budget_bytes(cache, "cache")
+        self._paths, cache = one_or_more(paths), budget_bytes(cache, "cache")
         self._name = column
-        self._arguments = (paths, column), {"cache": cache}
-        self._files = _shared(paths, cache)
+        self._arguments = (self._paths, column), {"cache": cache}
+        self._files = _shared(self._paths, cache)
         self._native, self._form = self._files.column(column)
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 
 from fastload import _lib
-from fastload.machine.intra_op import one_thread
+from fastload.machine.threads import one_thread
 
 __all__ = ["PIECE", "pieces", "whole"]
 

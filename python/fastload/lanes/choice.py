@@ -25,7 +25,7 @@ from fastload.lowering.cheap import Code, read_collation
 from fastload.lowering.kept_reading import KeptReading
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
-from fastload.machine.interpreter import holds_interpreter
+from fastload.machine.threads import holds_interpreter
 from fastload.registry import name
 from fastload.sizes import length_of
 

@@ -72,12 +72,8 @@ def throttled_s(proc: Path = _PROC) -> float:
     """Returns the seconds for which quotas have throttled the groups so far."""
     most = 0.0
     for group in _groups("cpu", proc):
-        for line in _lines(f"{group}/cpu.stat"):
-            match line.split():
-                case ["throttled_usec", number] if number.isdecimal():
-                    most = max(most, int(number) / 1e6)
-                case ["throttled_time", number] if number.isdecimal():
-                    most = max(most, int(number) / 1e9)
+        stat = _counts(f"{group}/cpu.stat")
+        most = max(most, stat.get("throttled_usec", 0) / 1e6, stat.get("throttled_time", 0) / 1e9)
     return most
 
 
@@ -107,10 +103,8 @@ def memory_kills(proc: Path = _PROC) -> int:
     """Returns how many processes of the groups the kernel's OOM killer has ended so far."""
     for group in _groups("memory", proc):
         for name in ("memory.events", "memory.oom_control"):
-            for line in _lines(f"{group}/{name}"):
-                match line.split():
-                    case ["oom_kill", number] if number.isdecimal():
-                        return int(number)
+            if (kills := _counts(f"{group}/{name}").get("oom_kill")) is not None:
+                return kills
     return 0
 
 
@@ -178,14 +172,19 @@ def _swap(group: str, limit: int, used: int) -> int | None:
 
 
 def _reclaimable(stat: str) -> int:
-    names = ("total_inactive_file", "inactive_file")
-    counts = dict(line.split(maxsplit=1) for line in _lines(stat))
-    return next((int(counts[name]) for name in names if name in counts), 0)
+    counts = _counts(stat)
+    return counts.get("total_inactive_file", counts.get("inactive_file", 0))
 
 
 def _span(part: str) -> int:
     first, _, last = part.partition("-")
     return int(last or first) - int(first) + 1
+
+
+def _counts(file: str) -> dict[str, int]:
+    """Returns the numbers of a file with a name and a number in each line."""
+    lines = (line.split() for line in _lines(file))
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal()}
 
 
 def _integer(*files: str) -> int | None:

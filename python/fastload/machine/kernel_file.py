@@ -3,9 +3,13 @@
 import os
 from pathlib import Path
 
-__all__ = ["read"]
-
 _AT_ONCE = 1 << 16
+
+
+def sizes(file: str | Path) -> dict[str, int]:
+    """Returns the sizes in a file of lines such as `MemTotal: 4 kB`, in bytes."""
+    lines = (line.split() for line in read(file).splitlines())
+    return {line[0]: 1024 * int(line[1]) for line in lines if len(line) == 3 and line[2] == "kB"}
 
 
 def read(file: str | Path) -> str:

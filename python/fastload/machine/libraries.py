@@ -3,8 +3,6 @@
 import sysconfig
 from pathlib import Path
 
-__all__ = ["INSTALLED", "is_library"]
-
 _LIBRARIES = (
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("platstdlib"),

@@ -13,8 +13,6 @@ import psutil
 
 from fastload.machine import cgroup, kernel_file
 
-__all__ = ["REFUSE", "WARN", "Memory", "read", "shown"]
-
 WARN = 0.95  # used share of the memory from which a warning is given
 REFUSE = 0.98  # used share of the memory from which nothing more is started
 
@@ -22,10 +20,10 @@ _PROC = Path("/proc")
 
 
 class Memory(NamedTuple):
-    """The memory that this process may still allocate.
+    """The memory that this process may still allocate, by one limit or by the least of several.
 
     Attributes:
-        total_bytes: All memory that it may use: the least of the limits.
+        total_bytes: All memory that it may use.
         available_bytes: The rest of it, without swapping.
         swap_bytes: By swapping, in addition.
         share: Used fraction of the memory, 0 to 1: that of the fullest limit.
@@ -44,17 +42,6 @@ class Memory(NamedTuple):
         return self.available_bytes + self.swap_bytes
 
 
-class _Limit(NamedTuple):
-    name: str
-    total_bytes: int
-    available_bytes: int
-    swap_bytes: int
-
-    @property
-    def room_bytes(self) -> int:
-        return self.available_bytes + self.swap_bytes
-
-
 def read(proc: Path = _PROC) -> Memory:
     """Returns the account.
 
@@ -69,9 +56,14 @@ def read(proc: Path = _PROC) -> Memory:
         min(limit.total_bytes for limit in limits),
         available_bytes,
         tightest.room_bytes - available_bytes,
-        max(1 - limit.available_bytes / max(1, limit.total_bytes) for limit in limits),
-        tightest.name,
+        max(limit.share for limit in limits),
+        tightest.limit,
     )
+
+
+def _limit(name: str, total_bytes: int, available_bytes: int, swap_bytes: int) -> Memory:
+    share = 1 - available_bytes / max(1, total_bytes)
+    return Memory(total_bytes, available_bytes, swap_bytes, share, name)
 
 
 def shown(size: float) -> str:
@@ -79,28 +71,24 @@ def shown(size: float) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 999.5e6 else f"{size / 1e6:.0f} MB"
 
 
-def _host(proc: Path) -> _Limit:
+def _host(proc: Path) -> Memory:
     """Format: `proc_meminfo(5)`."""
-    sizes = {}
-    for line in kernel_file.read(proc / "meminfo").splitlines():
-        match line.split():
-            case [name, number, "kB"]:
-                sizes[name] = 1024 * int(number)
+    sizes = kernel_file.sizes(proc / "meminfo")
     try:
         total, available = sizes["MemTotal:"], sizes["MemAvailable:"]
-        return _Limit("the host", total, min(total, available), sizes.get("SwapFree:", 0))
+        return _limit("the host", total, min(total, available), sizes.get("SwapFree:", 0))
     except KeyError:  # another system, or a kernel before 3.14
         memory = psutil.virtual_memory()
-        return _Limit("the host", memory.total, memory.available, psutil.swap_memory().free)
+        return _limit("the host", memory.total, memory.available, psutil.swap_memory().free)
 
 
-def _groups(proc: Path, swap_bytes: int) -> Iterator[_Limit]:
+def _groups(proc: Path, swap_bytes: int) -> Iterator[Memory]:
     for group in cgroup.memory_limits(proc):
         swap = swap_bytes if group.swap_bytes is None else min(swap_bytes, group.swap_bytes)
-        yield _Limit("the control group", group.limit_bytes, group.available_bytes, swap)
+        yield _limit("the control group", group.limit_bytes, group.available_bytes, swap)
 
 
-def _address_space(proc: Path) -> Iterator[_Limit]:
+def _address_space(proc: Path) -> Iterator[Memory]:
     """Yields the limit on the mappings of this process, if there is one. Format: `proc_pid_statm(5)`."""
     if sys.platform == "win32":
         return
@@ -110,4 +98,4 @@ def _address_space(proc: Path) -> Iterator[_Limit]:
     words = kernel_file.read(proc / "self/statm").split() if limit >= 0 else []
     if words and limit != resource.RLIM_INFINITY:
         used = int(words[0]) * resource.getpagesize()
-        yield _Limit("ulimit -v", limit, max(0, limit - used), 0)
+        yield _limit("ulimit -v", limit, max(0, limit - used), 0)

@@ -10,8 +10,6 @@ import psutil
 
 from fastload.machine import cgroup, memory
 
-__all__ = ["Gauge", "Strain"]
-
 
 class Strain(NamedTuple):
     """Memory use and resource pressure. The last three shares are fractions of the elapsed time, 0 to 1."""

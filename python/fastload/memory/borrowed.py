@@ -17,8 +17,6 @@ import torch
 
 from fastload import _lib
 
-__all__ = ["hold"]
-
 _READERS = "_fastload_readers"
 _NEW: dict[str, Callable[[int], torch.UntypedStorage]] = {
     "_share_fd_cpu_": torch.UntypedStorage._new_using_fd_cpu,

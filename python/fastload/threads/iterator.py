@@ -22,7 +22,7 @@ from fastload.iterators.paced import Paced, batch_bytes
 from fastload.lowering.memo import Memo
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import Auto, is_elastic
-from fastload.machine.interpreter import holds_interpreter
+from fastload.machine.threads import holds_interpreter
 from fastload.registry import name
 from fastload.resume.worker_state import Keeping
 from fastload.threads.copies import Copied, Found, copied

@@ -23,7 +23,7 @@ from torch.utils.data.graph_settings import apply_random_seed
 from fastload.bad_samples import OnError, tolerate
 from fastload.draws.keyed import Key
 from fastload.iterators.cost import Cost, Watch
-from fastload.machine.renewed_lock import RenewedLock
+from fastload.machine.threads import RenewedLock
 from fastload.resume.worker_state import Keeping, Moved, WorkerState
 from fastload.threads import worker_info
 from fastload.threads.failure import Failure, named

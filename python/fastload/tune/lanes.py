@@ -20,7 +20,7 @@ import torch
 from fastload.faults import one_line
 from fastload.iterators.cost import Cost
 from fastload.iterators.cost import Watch as CostWatch
-from fastload.machine.interpreter import holds_interpreter
+from fastload.machine.threads import holds_interpreter, one_thread
 from fastload.tune.bench import Bench
 from fastload.tune.measure import Overdue, Run, within
 from fastload.tune.step import StandIn, Step
@@ -92,15 +92,12 @@ class Lanes:
 def make(target: Target, seconds: float) -> Making | None:
     """Makes samples in this thread, of a copy of the dataset, for some time; None where none could be made."""
     loader = target.variant("inline", 0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as in a worker
     try:
-        with restored_generators(loader), within(3 + 4 * seconds):
+        # with one thread, as in a worker
+        with one_thread(), restored_generators(loader), within(3 + 4 * seconds):
             return _make(loader, target.batch_size, seconds)
     except Overdue:
         return None
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _make(loader: Any, batch_size: int, seconds: float) -> Making | None:

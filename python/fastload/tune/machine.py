@@ -11,7 +11,6 @@ import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -187,14 +186,8 @@ class LoadingClock:
 
 def worker_bytes() -> list[int]:
     """Returns the private memory of each child process: without the pages that it shares with its parent."""
-    return [_private_bytes(child.pid) for child in _children()]
-
-
-def _private_bytes(pid: int) -> int:
-    lines = kernel_file.read(Path(f"/proc/{pid}/smaps_rollup")).splitlines()
-    fields = [line.split() for line in lines]
-    names = ("Private_Clean:", "Private_Dirty:")
-    return sum(int(field[1]) * 1024 for field in fields if field and field[0] in names)
+    children = (kernel_file.sizes(f"/proc/{child.pid}/smaps_rollup") for child in _children())
+    return [each.get("Private_Clean:", 0) + each.get("Private_Dirty:", 0) for each in children]
 
 
 def _children() -> list[psutil.Process]:
@@ -227,6 +220,6 @@ def other_programs_cpu_s() -> float:
 
 
 def _cpu_model() -> str:
-    lines = kernel_file.read(Path("/proc/cpuinfo")).splitlines()
+    lines = kernel_file.read("/proc/cpuinfo").splitlines()
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(models, platform.machine())

@@ -1,17 +1,44 @@
-"""torch's intra-op threads.
+"""Threads: the interpreter lock, a lock that a forked child finds free, and torch's intra-op threads.
 
-Torch wakes them even for a millisecond of work, such as a permutation of 40,000 indices. Afterwards they spin
+Torch wakes those even for a millisecond of work, such as a permutation of 40,000 indices. Afterwards they spin
 for some milliseconds on cores that should make batches.
 """
 
 import contextlib
 import ctypes
 import functools
+import os
+import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import torch
 
-__all__ = ["one_thread"]
+
+def holds_interpreter() -> bool:
+    """Returns true if only one thread at a time runs Python here."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+class RenewedLock:
+    """A lock of a module, for its whole life.
+
+    A thread of the parent that holds it at the moment of a fork does not exist in the child, which gets a new one.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds the lock; a child that is forked by its holder goes on without it."""
+        with self._lock:
+            yield
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
 
 
 @contextlib.contextmanager

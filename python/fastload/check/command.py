@@ -11,16 +11,15 @@ import errno
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from torch.utils.data import DataLoader
 
-from fastload.check.progress import Progress
 from fastload.check.reading import read
 from fastload.check.report import FailedSample, Report
-from fastload.check.words import print_report
+from fastload.check.terminal import Progress, print_report
 from fastload.columns import Image
 from fastload.faults import one_line
 from fastload.loader import Loader
@@ -33,7 +32,10 @@ def main(arguments: Sequence[str]) -> int:
     report, code = Report(), 0
     try:
         # What the target prints is not the report.
-        with contextlib.redirect_stdout(sys.stderr), _list(asked.output) as listed:
+        with (
+            contextlib.redirect_stdout(sys.stderr),
+            contextlib.closing(_BadList(asked.output)) as listed,
+        ):
             loader = _loader(asked.target)
             listed.clear()
             with Progress(report) as progress, warnings.catch_warnings():
@@ -73,14 +75,22 @@ def _loader(name: str) -> Any:
 
 
 class _BadList:
-    """A file of bad samples, each a line of JSON that is written when the sample is found."""
+    """A file of bad samples, each a line of JSON that is written when the sample is found.
+
+    Raises:
+        TargetError: The file cannot be written.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self.is_broken = False
-        self._file = -1
-        if path is not None:
+        if path is None:
+            return
+        try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            msg = f"{path} cannot be written: {error.strerror}"
+            raise TargetError(msg) from error
 
     def clear(self) -> None:
         """Removes what an earlier check has listed; not before the target is known to be one."""
@@ -107,17 +117,6 @@ class _BadList:
     def close(self) -> None:
         if self._path is not None:
             os.close(self._file)
-
-
-@contextlib.contextmanager
-def _list(path: Path | None) -> Iterator[_BadList]:
-    try:
-        listed = _BadList(path)
-    except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}"
-        raise TargetError(msg) from error
-    with contextlib.closing(listed):
-        yield listed
 
 
 def _complain(words: object) -> None:

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-__all__ = ["Value", "describe"]
-
 
 class Value(NamedTuple):
     """The description of one field of a sample."""

@@ -21,8 +21,6 @@ from fastload.machine.auto import AUTO
 from fastload.sample_files import listed_files, stamp
 from fastload.tune.target import restored_generators
 
-__all__ = ["check", "read"]
-
 _AHEAD = 16  # samples in flight for each worker
 _QUOTED = re.compile(r"""(['"])(.+?)\1""")
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from fastload.check.describe import Value
 
-__all__ = ["FailedSample", "Field", "Report"]
-
 _MOST_SHAPES = 10_000  # different shapes of a field that are counted
 
 

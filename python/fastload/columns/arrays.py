@@ -35,10 +35,10 @@ class Npy(Column):
     """
 
     def __init__(self, paths: Paths, *, rows: slice | Sequence[slice] | None = None) -> None:
-        paths = expand(paths)
-        self._arguments = (paths,), {"rows": rows}
+        self._paths = expand(paths)
+        self._arguments = (self._paths,), {"rows": rows}
         with progress("headers") as tell:
-            self._native = _lib.npy(paths, _ranges(rows, len(paths)), tell)
+            self._native = _lib.npy(self._paths, _ranges(rows, len(self._paths)), tell)
 
     def __repr__(self) -> str:
         return f"Npy({len(self)} files of {self._describe()})"
@@ -72,11 +72,11 @@ class Npz(Column):
     def __init__(
         self, paths: Paths, key: str, *, rows: slice | Sequence[slice] | None = None
     ) -> None:
-        paths = expand(paths)
+        self._paths = expand(paths)
         self._key = key
-        self._arguments = (paths, key), {"rows": rows}
+        self._arguments = (self._paths, key), {"rows": rows}
         with progress("headers") as tell:
-            self._native = _lib.npz(paths, key, _ranges(rows, len(paths)), tell)
+            self._native = _lib.npz(self._paths, key, _ranges(rows, len(self._paths)), tell)
 
     def __repr__(self) -> str:
         return f"Npz({self._key!r} of {len(self)} files, {self._describe()})"
@@ -109,11 +109,11 @@ class Pt(Column):
     """
 
     def __init__(self, paths: Paths, key: str | None = None) -> None:
-        paths = expand(paths)
+        self._paths = expand(paths)
         self._key = key
-        self._arguments = (paths, key), {}
+        self._arguments = (self._paths, key), {}
         with progress("headers") as tell:
-            self._native = _lib.pt(paths, key, tell)
+            self._native = _lib.pt(self._paths, key, tell)
 
     def __repr__(self) -> str:
         what = "files" if self._key is None else f"files, {self._key!r} of each,"

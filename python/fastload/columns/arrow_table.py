@@ -115,7 +115,7 @@ def column(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text"
     if pa.types.is_binary_view(array.type) or pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.large_binary())
     if array.null_count:
-        raise _null(name, array.is_null().index(pa.scalar(True)).as_py())
+        raise _null(name, _first_null(array))
     if pa.types.is_null(array.type):  # a column without rows
         array = array.cast(pa.string())
     kind = array.type
@@ -141,7 +141,7 @@ def _numbers(chunk: Any, name: str, first: int) -> _lib.Column:
     offsets = places - places[0] if len(places) else np.zeros(1, np.int64)
     values = chunk.values.slice(int(places[0]) if len(places) else 0, int(offsets[-1]))
     if values.null_count:
-        null = values.is_null().index(pa.scalar(True)).as_py()
+        null = _first_null(values)
         raise _null(name, first + int(np.searchsorted(offsets, null, "right")) - 1)
     return _lib.Ragged(rows(_rectangle(values, name, first, 0)), rows(offsets))
 
@@ -152,7 +152,7 @@ def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[An
 
     kind = array.type
     if array.null_count:
-        null = array.is_null().index(pa.scalar(True)).as_py()
+        null = _first_null(array)
         raise _null(name, first + null // per_row if per_row else None)
     if pa.types.is_fixed_size_list(kind):
         size = kind.list_size
@@ -175,6 +175,12 @@ def place(schema: Any, name: str, where: str) -> int:
         msg = f"{where} has {found} {name!r}; it has {', '.join(schema.names)}"
         raise KeyError(msg)
     return places[0]
+
+
+def _first_null(array: Any) -> int:
+    import pyarrow as pa
+
+    return int(array.is_null().index(pa.scalar(True)).as_py())
 
 
 def _null(name: str, row: int | None) -> ValueError:

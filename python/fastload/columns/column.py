@@ -17,14 +17,38 @@ _PYTHON = {int: "int64", float: "float64", bool: "bool", str: "text"}
 Form = Literal["tensor", "channels_last", "text", "bytes"]
 
 
-class Column(Dataset[Any]):
+class Native(Dataset[Any]):
+    """A map-style dataset whose samples a native program makes."""
+
+    _made: _lib.Program | None = None
+
+    def _make(self) -> _lib.Program:
+        raise NotImplementedError
+
+    @property
+    def _program(self) -> _lib.Program:
+        if self._made is None or self._made.moved():
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, index: int) -> Any:
+        """Returns one sample: a tensor without a batch dimension, a str or bytes; or a structure of them.
+
+        Raises:
+            IndexError: `index` is outside of `-len(self) .. len(self)`.
+            OSError: A file cannot be read or decoded.
+        """
+        return draw_sample(self._program, operator.index(index))
+
+
+class Column(Native):
     """One leaf of a dataset: samples of one kind, made natively."""
 
     _native: _lib.Column
     _form: Form = "tensor"  # of the values, as `_lib.Leaf` names it
     _heavy = False  # true if a sample takes long enough to release the interpreter for it
+    _paths: list[str]  # its files, from which `fastload.sample_files` knows those of samples
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]  # those that are pickled
-    _made: _lib.Program | None = None
 
     @property
     def _core(self) -> _lib.Column:
@@ -39,29 +63,17 @@ class Column(Dataset[Any]):
         """Returns the number of samples."""
         return len(self._core)
 
-    def __getitem__(self, index: int) -> Any:
-        """Returns one sample: a tensor without a batch dimension, a str or bytes; or a dict of them.
-
-        Raises:
-            IndexError: `index` is outside of `-len(self) .. len(self)`.
-            OSError: A file cannot be read or decoded.
-        """
-        return draw_sample(self._program, operator.index(index))
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments; files are opened, and their headers read, again."""
         values, options = self._arguments
         return functools.partial(type(self), **options), values
 
-    @property
-    def _program(self) -> _lib.Program:
-        if self._made is None or self._made.moved():
-            parts = self._parts
-            each = [self] if parts is None else list(parts.values())
-            leaves = [_lib.Leaf(place, column._form) for place, column in enumerate(each)]
-            structure = leaves[0] if parts is None else dict(zip(parts, leaves, strict=True))
-            self._made = _lib.Program([column._core for column in each], structure)
-        return self._made
+    def _make(self) -> _lib.Program:
+        parts = self._parts
+        each = [self] if parts is None else list(parts.values())
+        leaves = [_lib.Leaf(place, column._form) for place, column in enumerate(each)]
+        structure = leaves[0] if parts is None else dict(zip(parts, leaves, strict=True))
+        return _lib.Program([column._core for column in each], structure)
 
     def _describe(self) -> str:
         """Returns the shape and dtype of one sample, in words."""

@@ -6,18 +6,14 @@ different lengths.
 """
 
 import itertools
-import operator
 from typing import Any
 
-import torch
-import torch.utils.data
-
 from fastload import _lib
-from fastload.columns.column import Column, draw_sample
+from fastload.columns.column import Column, Native
 from fastload.columns.structure import fill, leaves
 
 
-class Dataset(torch.utils.data.Dataset[Any]):
+class Dataset(Native):
     """A map-style dataset whose samples are made natively.
 
     Args:
@@ -49,24 +45,9 @@ class Dataset(torch.utils.data.Dataset[Any]):
     def _make(self) -> _lib.Program:
         return _lib.Program([column._core for _, column in self._leaves], self._numbered)
 
-    @property
-    def _program(self) -> _lib.Program:
-        if self._made.moved():
-            self._made = self._make()
-        return self._made
-
     def __len__(self) -> int:
         """Returns the number of samples."""
         return len(self._program)
-
-    def __getitem__(self, index: int) -> Any:
-        """Returns one sample: the structure, with a tensor in place of each column.
-
-        Raises:
-            IndexError: `index` is outside of `-len(self) .. len(self)`.
-            OSError: A file cannot be read or decoded.
-        """
-        return draw_sample(self._program, operator.index(index))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the structure, and what a subclass added; columns open again."""

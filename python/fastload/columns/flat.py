@@ -55,7 +55,7 @@ class Records(Column):
         offset: int = 0,
         out_dtype: Any = None,
     ) -> None:
-        paths = one_or_more(paths)
+        self._paths = one_or_more(paths)
         shape = tuple(map(operator.index, shape))
         dtype = layout.dtype_name(dtype)
         out = dtype if out_dtype is None else layout.dtype_name(out_dtype)
@@ -66,8 +66,8 @@ class Records(Column):
             msg = f"sizes are at least 0, found shape {shape}, (stride, start, offset) {of_records}"
             raise ValueError(msg)
         options = {"stride": stride, "start": start, "offset": offset, "out_dtype": out}
-        self._arguments = (paths, shape, dtype), options
-        self._native = _lib.records(paths, dtype, out, shape, of_records)
+        self._arguments = (self._paths, shape, dtype), options
+        self._native = _lib.records(self._paths, dtype, out, shape, of_records)
 
     def __repr__(self) -> str:
         return f"Records({len(self)} of {self._describe()})"
@@ -112,17 +112,17 @@ class Tokens(Column):
         offset: int = 0,
         out_dtype: Any = None,
     ) -> None:
-        paths = one_or_more(paths)
+        self._paths = one_or_more(paths)
         length = _at_least(1, length, "length")
         stride = length if stride is None else _at_least(1, stride, "stride")
         offset = _at_least(0, offset, "offset")
         dtype = layout.dtype_name(dtype)
         out = _wide(dtype) if out_dtype is None else layout.dtype_name(out_dtype)
         self._arguments = (
-            (paths, length, dtype),
+            (self._paths, length, dtype),
             {"stride": stride, "offset": offset, "out_dtype": out},
         )
-        self._native = _lib.tokens(paths, dtype, out, length, stride, offset)
+        self._native = _lib.tokens(self._paths, dtype, out, length, stride, offset)
 
     def __repr__(self) -> str:
         return f"Tokens({len(self)} windows of {self._describe()})"

@@ -39,15 +39,15 @@ class Image(Column):
         if layout not in (None, "CHW", "HWC", "channels_last"):
             msg = f'layout is "CHW", "HWC", "channels_last" or None, not {layout!r}'
             raise ValueError(msg)
-        paths = expand(paths)
+        self._paths = expand(paths)
         self._transforms = listed(transform)
-        self._arguments = (paths, self._transforms), {"layout": layout}
+        self._arguments = (self._paths, self._transforms), {"layout": layout}
         if layout == "channels_last":
             self._form = "channels_last"
         ops, (kind, order, *table) = chain(self._transforms)
         if layout is not None:
             order = "chw" if layout == "CHW" else "hwc"
-        self._native = _lib.Image(paths, "RGB", ops, (kind, order, *table))
+        self._native = _lib.Image(self._paths, "RGB", ops, (kind, order, *table))
 
     def __repr__(self) -> str:
         steps = ", ".join(map(repr, self._transforms))

@@ -55,10 +55,10 @@ class Jsonl(Table):
         dtype: Any = None,
         index: bool | str | os.PathLike[str] | None = None,
     ) -> None:
-        paths = _files(paths)
+        self._paths = _files(paths)
         several = isinstance(field, list)
         self._fields = list(field) if isinstance(field, list) else field
-        self._arguments = (paths, self._fields), {"dtype": dtype, "index": index}
+        self._arguments = (self._paths, self._fields), {"dtype": dtype, "index": index}
         fields = [_keys(each) for each in (field if isinstance(field, list) else [field])]
         named = [".".join(keys) for keys in fields]
         if not fields:
@@ -71,7 +71,7 @@ class Jsonl(Table):
             _dtypes(dtype, named) if several else [None if dtype is None else dtype_name(dtype)]
         )
         with progress("lines", " MiB") as tell:
-            lines = _lib.Lines(paths, _stored(paths, index=index), tell)
+            lines = _lib.Lines(self._paths, _stored(self._paths, index=index), tell)
         source = _lib.Jsonl(lines, fields, dtypes)
         natives = {name: source.column(place) for place, name in enumerate(named)}
         super().__init__(natives, named if several else named[0])

@@ -1,7 +1,6 @@
 """A member of tar shards as a column, of a type that follows from its extension."""
 
 import weakref
-from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
@@ -23,6 +22,7 @@ _KINDS = {
     "pt": "pt pth",
     "audio": "wav flac mp3 ogg",
 }
+_FORMS: dict[str, Form] = {"key": "text", "text": "text", "bytes": "bytes"}
 _KIND_OF = {extension: kind for kind, several in _KINDS.items() for extension in several.split()}
 
 
@@ -97,7 +97,7 @@ class Member(Column):
             self._native = _text([keys[sample] for sample in samples])
         else:
             blobs = index.members(extensions(member), samples)
-            self._native = _MAKERS[kind](blobs, transform)
+            self._native = _made(kind, blobs, transform)
 
     def __repr__(self) -> str:
         return f"{self._member} of {len(self._chosen.shards.paths)} tar files ({len(self)} samples)"
@@ -118,29 +118,20 @@ def _kind(member: str) -> str:
     return kinds.pop()
 
 
-def _image(blobs: _lib.Blobs, transform: Any) -> _lib.Column:
-    ops, output = chain(listed(transform))
-    return _lib.Image(blobs, "RGB", ops, output)
-
-
-def _npy(blobs: _lib.Blobs, _: Any) -> _lib.Column:
+def _made(kind: str, blobs: _lib.Blobs, transform: Any) -> _lib.Column:
+    """Returns the native column of members of a kind."""
+    if kind == "image":
+        ops, output = chain(listed(transform))
+        return _lib.Image(blobs, "RGB", ops, output)
+    if kind in ("integer", "text", "bytes"):
+        return _lib.plain(blobs, kind)
     with progress("headers") as tell:
-        return _lib.npy(blobs, [], tell)
-
-
-def _pt(blobs: _lib.Blobs, _: Any) -> _lib.Column:
-    with progress("headers") as tell:
-        return _lib.pt(blobs, None, tell)
-
-
-def _audio(blobs: _lib.Blobs, _: Any) -> _lib.Column:
-    whole: list[tuple[int, int | None]] = [(0, None)]
-    with progress("headers") as tell:
+        if kind == "npy":
+            return _lib.npy(blobs, [], tell)
+        if kind == "pt":
+            return _lib.pt(blobs, None, tell)
+        whole: list[tuple[int, int | None]] = [(0, None)]
         return _lib.Audio(blobs, whole, "float32", False, None, tell)
-
-
-def _plain(what: str) -> Callable[[_lib.Blobs, Any], _lib.Column]:
-    return lambda blobs, _: _lib.plain(blobs, what)
 
 
 def _text(values: list[str]) -> _lib.Column:
@@ -148,15 +139,3 @@ def _text(values: list[str]) -> _lib.Column:
     utf8 = Rows(np.frombuffer(b"".join(encoded), np.uint8))
     offsets = Rows(np.cumsum([0, *map(len, encoded)], dtype=np.int64))
     return _lib.text(_lib.Ragged(utf8._native, offsets._native))
-
-
-_MAKERS: dict[str, Callable[[_lib.Blobs, Any], _lib.Column]] = {
-    "image": _image,
-    "npy": _npy,
-    "pt": _pt,
-    "audio": _audio,
-    "integer": _plain("integer"),
-    "text": _plain("text"),
-    "bytes": _plain("bytes"),
-}
-_FORMS: dict[str, Form] = {"key": "text", "text": "text", "bytes": "bytes"}

@@ -1,6 +1,5 @@
 """`Tar`: samples in tar shards, as a map-style dataset."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from fastload.columns.column import Column
 from fastload.columns.dataset import Dataset as Columns
 from fastload.columns.files import Paths, expand
 from fastload.columns.member import KEY, Chosen, Member, Shards, shards
+from fastload.columns.structure import fill, leaves
 
 
 class Tar(Dataset[Any]):
@@ -55,10 +55,9 @@ class Tar(Dataset[Any]):
         self._members = _everything(self._shards) if members is None else members
         self._transform = transform
         self._missing = missing
-        wanted = list(_strings(self._members))
+        wanted = _wanted(self._members)
         self._chosen = Chosen(self._shards, wanted, missing)
-        columns = {member: self.column(member) for member in wanted}
-        self._structure = _mapped(self._members, columns)
+        self._structure = fill(self._members, map(self.column, wanted))
         self._dataset: Dataset[Any] | None = None
 
     def column(self, member: str) -> Column:
@@ -114,27 +113,14 @@ def _everything(tar: Shards) -> dict[str, str]:
     return {KEY: KEY, **{name: name for name in common}}
 
 
-def _strings(members: Any) -> Iterator[str]:
-    """Yields the members in a structure."""
-    if isinstance(members, str):
-        yield members
-    elif type(members) in (tuple, list):
-        for part in members:
-            yield from _strings(part)
-    elif type(members) is dict:
-        for part in members.values():
-            yield from _strings(part)
-    else:
-        msg = (
-            "members are extensions, as 'jpg' or 'jpg;png', in tuples, lists and dicts; found "
-            f"{type(members).__name__}"
-        )
-        raise TypeError(msg)
-
-
-def _mapped(members: Any, columns: dict[str, Column]) -> Any:
-    if isinstance(members, str):
-        return columns[members]
-    if isinstance(members, dict):
-        return {key: _mapped(part, columns) for key, part in members.items()}
-    return type(members)(_mapped(part, columns) for part in members)
+def _wanted(members: Any) -> list[str]:
+    """Returns the members in a structure."""
+    wanted = [member for _, member in leaves(members)]
+    for each in wanted:
+        if not isinstance(each, str):
+            msg = (
+                "members are extensions, as 'jpg' or 'jpg;png', in tuples, lists and dicts; found "
+                f"{type(each).__name__}"
+            )
+            raise TypeError(msg)
+    return wanted

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fastload.tune.advice import advice
-from fastload.tune.findings import Demand, Findings
+from fastload.tune.findings import Demand, Findings, advice
 from fastload.tune.machine import Host, Machine
 from fastload.tune.plan import Plan
 from fastload.tune.stages import Stage

@@ -6,10 +6,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from fastload.tune.advice import binding
+from fastload.tune.findings import binding
 from fastload.tune.lanes import best_of
 from fastload.tune.measure import Run
-from fastload.tune.plan import Costs, inline, limits, workers_for
+from fastload.tune.plan import Costs, limits, settled, workers_for
 
 SECONDS = st.floats(1e-7, 1.0)
 
@@ -44,7 +44,7 @@ def test_what_is_unknown_is_no_limit():
 )
 def test_what_holds_a_rate_up_is_near(allowed, limit):
     run = Run("inline", 0, 0, seconds=1.0, batches=100, samples=1_000)
-    assert binding(inline(run, allowed)) == limit
+    assert binding(settled(run, 0, allowed, (run,))) == limit
 
 
 @given(SECONDS, st.floats(1, 50), st.floats(1, 1e5), st.integers(1, 64))

@@ -10,8 +10,9 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -25,6 +26,8 @@ from fastload.tune.step import OUT_OF_MEMORY, StandIn, Step, real_step
 from fastload.tune.study import Study
 from fastload.tune.tables import print_findings
 from fastload.tune.target import TargetError, resolve
+
+_Number = TypeVar("_Number", int, float)
 
 _SECONDS = 60.0
 _FILE_COLUMNS = 200  # width of tables that are not printed to a terminal
@@ -149,11 +152,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(words: str) -> float:
-    try:
-        number = float(words)
-    except ValueError:
-        msg = f"a number is needed, found {words!r}"
-        raise argparse.ArgumentTypeError(msg) from None
+    number = _parsed(words, float, "a number")
     if not 0 < number < float("inf"):
         msg = f"{words} is not above 0"
         raise argparse.ArgumentTypeError(msg)
@@ -161,15 +160,19 @@ def _positive(words: str) -> float:
 
 
 def _count(words: str) -> int:
-    try:
-        number = int(words)
-    except ValueError:
-        msg = f"an integer is needed, found {words!r}"
-        raise argparse.ArgumentTypeError(msg) from None
+    number = _parsed(words, int, "an integer")
     if number < 1:
         msg = f"{words} is less than 1"
         raise argparse.ArgumentTypeError(msg)
     return number
+
+
+def _parsed(words: str, kind: Callable[[str], _Number], name: str) -> _Number:
+    try:
+        return kind(words)
+    except ValueError:
+        msg = f"{name} is needed, found {words!r}"
+        raise argparse.ArgumentTypeError(msg) from None
 
 
 def _counts(words: str) -> tuple[int, ...]:

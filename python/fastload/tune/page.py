@@ -10,8 +10,6 @@ from importlib.resources import files
 
 from fastload.tune.chart import Chart, svg
 
-__all__ = ["Section", "document", "facts", "figures", "header", "sentence", "tables"]
-
 _FIGURE = 16  # most characters of a cell that is a figure and not words
 
 

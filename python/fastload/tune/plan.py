@@ -102,15 +102,12 @@ def verified(
         centre = best.workers
     best = best or Run(lane, centre, 0)
     in_order = tuple(tried[each] for each in sorted(tried))
-    return _plan(best, workers, allowed, in_order)
+    return settled(best, workers, allowed, in_order)
 
 
-def inline(run: Run, allowed: Mapping[str, float]) -> Plan:
-    """Returns the settings where loading without workers is best."""
-    return replace(_plan(run, 0, allowed, (run,)), workers=0, depth=0)
-
-
-def _plan(best: Run, predicted: int, allowed: Mapping[str, float], tried: tuple[Run, ...]) -> Plan:
+def settled(
+    best: Run, predicted: int, allowed: Mapping[str, float], tried: tuple[Run, ...]
+) -> Plan:
     """Returns a run's settings, with the limits that no run has passed."""
     reached = max((run.rate for run in tried), default=0.0)
     allowed = {name: rate for name, rate in allowed.items() if rate >= _PASSED * reached}

@@ -262,26 +262,20 @@ def _pairs(table: Mapping[str, Any]) -> list[str]:
 
 def _key(name: str) -> str:
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else _text(name)
+    return name if bare else _json(name)
 
 
-def _text(text: str) -> str:
-    """Returns a basic string: JSON's, except that TOML has no surrogates and escapes DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+def _json(value: float | str) -> str:
+    """Returns a value as TOML and JSON write it alike; but TOML has no surrogates, and escapes DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def _value(value: Any) -> str:
     match value:
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(int(value))
-        case float() if math.isfinite(value):
-            return repr(float(value))
-        case float():
+        case float() if not math.isfinite(value):
             return str(float(value))  # inf, -inf and nan are written alike in TOML
-        case str():
-            return _text(value)
+        case bool() | int() | float() | str():
+            return _json(value)
         case Mapping():
             return f"{{ {', '.join(_pairs(value))} }}"
         case list() | tuple():

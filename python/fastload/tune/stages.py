@@ -18,7 +18,6 @@ from fastload.tune.measure import NOTHING_MS, STAGES, Run
 
 WHOLE = "all of loading"  # name of the row and the curve of all stages together
 _NEAR = 0.95  # fraction of the highest rate at which more workers bring little
-_FAR = 1024
 # Shares of the work from which a stage dominates, and below which it is negligible
 _LARGE, _SMALL = 0.5, 0.1
 _LEAST_SHARE = 0.001  # a native stage with a smaller share of the work is left out
@@ -40,7 +39,7 @@ class Law:
         slowdown = 1 + self.contention * others + self.coherence * workers * others
         return self.rate * workers / slowdown
 
-    def peak(self, most: int = _FAR) -> int:
+    def peak(self, most: int) -> int:
         """Returns the number of workers, up to `most`, with the highest rate."""
         if self.coherence <= 0:
             return most

@@ -23,8 +23,6 @@ _FEWEST, _MOST = 5, 200  # measurements of a step alone
 class Step:
     """A function that the training calls with each batch, and its name."""
 
-    is_real = True  # true if it is the user's own
-
     def __init__(self, call: Callable[[Any], Any], name: str) -> None:
         self._call = call
         self.name = name
@@ -65,8 +63,6 @@ class StandIn(Step):
     About once in a millisecond it runs a small operation in the interpreter, as a training does that feeds
     an accelerator: it gets longer where workers hold the interpreter.
     """
-
-    is_real = False
 
     def __init__(self, seconds: float) -> None:
         super().__init__(self._wait, f"a stand-in of {1e3 * seconds:.3g} ms")

@@ -7,6 +7,7 @@ VLDB 2021). Files are only read; `posix_fadvise` evicts them.
 
 import contextlib
 import copy
+import functools
 import os
 import sys
 import time
@@ -177,26 +178,26 @@ def _opened_files(
     return (made, files) if len(files) * 10 >= len(made) else (indices, [])
 
 
-_noted: dict[Path, None] | None = None
-_is_hooked = False
+_noted: dict[Path, None] | None = None  # the files opened within `_opened`
 
 
 @contextlib.contextmanager
 def _opened() -> Iterator[dict[Path, None]]:
-    """Yields the files that Python opens for reading within the block, in order, without repeats.
-
-    An audit hook cannot be removed: it stays as long as the process lives.
-    """
-    global _noted, _is_hooked
-    if not _is_hooked:
-        sys.addaudithook(_note)
-        _is_hooked = True
+    """Yields the files that Python opens for reading within the block, in order, without repeats."""
+    global _noted
+    _hook()
     paths: dict[Path, None] = {}
     _noted = paths
     try:
         yield paths
     finally:
         _noted = None
+
+
+@functools.cache
+def _hook() -> None:
+    """Adds an audit hook, which cannot be removed: it stays as long as the process lives."""
+    sys.addaudithook(_note)
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 from fastload.faults import one_line
 from fastload.machine.memory import WARN
 from fastload.tune import lanes, plan, stages, storage
-from fastload.tune.advice import advice
 from fastload.tune.bench import Bench
-from fastload.tune.findings import Demand, Findings
+from fastload.tune.findings import Demand, Findings, advice
 from fastload.tune.lanes import Making
 from fastload.tune.machine import other_programs_cpu_s
 from fastload.tune.measure import NOTHING_MS, Run
 from fastload.tune.memory import MemoryPlan, plan_memory
 from fastload.tune.plan import Costs
 from fastload.tune.profile import Data, Profile
+from fastload.tune.step import StandIn
 from fastload.tune.sweep import sweep
 from fastload.tune.target import TargetError
 
@@ -33,9 +33,22 @@ class Study:
     bench: Bench  # where to measure
     batch_sizes: tuple[int, ...] = ()  # batch sizes to compare
     accumulate: int = 1  # batches per optimiser step
-    # the findings so far, by their names in `Findings`
-    known: dict[str, Any] = field(default_factory=dict)
+    found: Findings = field(init=False)  # the findings so far
     _other_cpu_s: float = field(default_factory=other_programs_cpu_s)
+
+    def __post_init__(self) -> None:
+        target = self.bench.target
+        self.found = Findings(
+            target=target.name,
+            what=target.what,
+            lane=target.choice.lane,
+            why=target.choice.why,
+            change=target.choice.change,
+            host=self.bench.host,
+            batch_size=target.batch_size,
+            samples=target.samples,
+            accumulate=self.accumulate,
+        )
 
     def run(self) -> None:
         """Makes all experiments."""
@@ -45,30 +58,20 @@ class Study:
         else:
             self._tune_python()
         if self.batch_sizes:
-            settings = self.known.get("plan")
-            for found in sweep(self.bench, self.batch_sizes, settings, self.accumulate):
-                self.known["sweep"] = found
+            for found in sweep(self.bench, self.batch_sizes, self.found.plan, self.accumulate):
+                self.found.sweep = found
 
     def findings(self, *, interrupted: bool = False) -> Findings:
         """Returns the findings so far."""
-        bench, target = self.bench, self.bench.target
-        found = Findings(
-            target=target.name,
-            what=target.what,
-            lane=target.choice.lane,
-            why=target.choice.why,
-            change=target.choice.change,
-            host=bench.host,
-            batch_size=target.batch_size,
-            samples=target.samples,
+        bench = self.bench
+        found = replace(
+            self.found,
             moments=tuple(bench.watch.moments),
             memory=self._memory(),
             errors=sum(run.errors for run in bench.runs),
             error=next((run.error for run in bench.runs if run.error), ""),
             interrupted=interrupted,
             seconds=bench.deadline.passed_s,
-            accumulate=self.accumulate,
-            **self.known,
         )
         return replace(found, advice=advice(found), warnings=tuple(self._warnings(found)))
 
@@ -110,11 +113,11 @@ class Study:
         if step is None:
             return
         self.bench.display.doing(f"the step alone: {step.name}")
-        batch = self._batch() if step.is_real else None
+        batch = None if isinstance(step, StandIn) else self._batch()
         step.measure(batch, min(1.5, self.bench.deadline.seconds / 20))
         if 1e3 * step.alone_s >= NOTHING_MS * target.batch_size:
             rate = target.batch_size / step.alone_s
-            self.known["demand"] = Demand(step.name, 1e3 * step.alone_s, rate)
+            self.found.demand = Demand(step.name, 1e3 * step.alone_s, rate)
 
     def _batch(self) -> Any:
         """Returns a batch of the target."""
@@ -149,8 +152,7 @@ class Study:
 
     @property
     def _wanted(self) -> float | None:
-        demand = self.known.get("demand")
-        return demand.rate if demand is not None else None
+        return None if self.found.demand is None else self.found.demand.rate
 
     def _tune_native(self) -> None:
         """Measures threads and stages, then storage, then the settings."""
@@ -162,11 +164,11 @@ class Study:
             share = bench.deadline.share(len(counts) - left + 10, 4.0)
             runs.append(bench.run("native", workers, share))
             self._check(runs[0])
-            self.known["curves"] = stages.curves(runs, most)
+            self.found.curves = stages.curves(runs, most)
             self._tabulate(stages.native(runs[0]), runs[-1])
         first, best = runs[0], lanes.best_of(runs) or runs[0]
         found = storage.compare(bench, best, bench.deadline.share(9, 4.0))
-        self.known["storage"] = found
+        self.found.storage = found
         costs = Costs(
             cpu_s=first.cpu_ms / 1e3,
             work_s=max(first.busy_ms, 1e-6) / 1e3,
@@ -180,7 +182,7 @@ class Study:
         allowed = plan.limits(costs, bench.host.cores, bench.host.ranks)
         workers = plan.workers_for(costs, allowed, self._wanted)
         if self._wanted is None:
-            workers = min(workers, max(self.known["curves"][0].knee, 1))
+            workers = min(workers, max(self.found.curves[0].knee, 1))
         known = [] if bench.step is not None else runs
         most = max(most, min(64, workers + 1))
         self._settle(plan.verified(bench, "native", workers, allowed, most, known=known))
@@ -200,19 +202,19 @@ class Study:
         if bench.step is None:
             bench.step = lanes.stand_in(bench, making)
         for found in lanes.compare(bench, making):
-            self.known["lanes"] = found
+            self.found.lanes = found
         runs = bench.runs[earlier:]
         if not any(run.batches for run in runs):
             self._check(runs[0])
         chosen = next((cost.run for cost in found.costs if cost.chosen), runs[0])
         known = [run for run in runs if run.lane == chosen.lane]
-        self.known["curves"] = stages.curves([run for run in known if run.workers], 64)
+        self.found.curves = stages.curves([run for run in known if run.workers], 64)
         self._tabulate(work_ms, chosen)
-        self.known["storage"] = storage.compare(bench, chosen, bench.deadline.share(9, 4.0))
+        self.found.storage = storage.compare(bench, chosen, bench.deadline.share(9, 4.0))
         costs = self._python_costs(making, chosen)
         allowed = plan.limits(costs, bench.host.cores, bench.host.ranks)
         if chosen.lane == "inline":
-            self.known["plan"] = plan.inline(chosen, allowed)
+            self.found.plan = plan.settled(chosen, 0, allowed, (chosen,))
         else:
             workers = plan.workers_for(costs, allowed, self._wanted)
             most = lanes.counts(bench, chosen.lane)[-1]
@@ -222,7 +224,7 @@ class Study:
         self._tabulate(work_ms, chosen)
 
     def _python_costs(self, making: Making, run: Run) -> Costs:
-        found = self.known["storage"]
+        found = self.found.storage
         return Costs(
             cpu_s=making.cpu_ms / 1e3,
             work_s=making.work_ms / 1e3,
@@ -234,19 +236,18 @@ class Study:
 
     def _settle(self, settings: plan.Plan) -> None:
         """Finds how many batches ahead suffice for the workers that were found."""
-        self.known["plan"] = settings
-        self.known["plan"], self.known["depths"] = plan.deepened(self.bench, settings)
+        self.found.plan = settings
+        self.found.plan, self.found.depths = plan.deepened(self.bench, settings)
 
     def _tabulate(self, work_ms: dict[str, float], best: Run) -> None:
         """Makes the table of stages, for the run that is nearest to the settings."""
-        settings = self.known.get("plan")
+        settings = self.found.plan
         if settings is not None:
-            with_step = self.bench.step is not None
-            tried = self.known.get("depths", ()) if with_step else settings.tried
+            tried = settings.tried if self.bench.step is None else self.found.depths
             alike = [run for run in tried if run.batches and run.workers == settings.workers]
             same = [run for run in alike if run.depth == settings.depth]
             best = (same or alike or [best])[-1]
-        self.known["stages"] = stages.table(
+        self.found.stages = stages.table(
             work_ms, cores=self.bench.host.cores, wanted=self._wanted, best=best
         )
 
@@ -254,7 +255,7 @@ class Study:
         bench = self.bench
         if not bench.watch.moments or not bench.runs:
             return None
-        settings = self.known.get("plan")
+        settings = self.found.plan
         lane = settings.lane if settings else bench.target.choice.lane
         workers = settings.workers if settings else max(1, int(bench.target.loader.num_workers))
         return plan_memory(

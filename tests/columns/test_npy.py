@@ -167,38 +167,11 @@ def test_a_header_that_claims_more_than_the_file_has_allocates_nothing(tmp_path)
     assert "announces" in refusal(path)
 
 
-def test_one_bad_file_among_good_ones_fails_its_own_batch(tmp_path):
-    paths = save(tmp_path, [values("f4", (2,), n) for n in range(6)])
-    paths[2].write_bytes(b"no array")
-    paths[4].unlink()
-    batches = iter(fastload.Loader(Npy(paths), batch_size=2))
-    assert next(batches).shape == (2, 2)
-    with pytest.raises(OSError, match=r"0002\.npy.*first bytes"):
-        next(batches)
-    with pytest.raises(FileNotFoundError, match=r"0004\.npy"):
-        next(batches)
-
-
 def test_another_dtype_than_the_first_files_is_named(tmp_path):
     paths = save(tmp_path, [values("f4", (2,)), values("f8", (2,))])
     column = Npy(paths)
     with pytest.raises(OSError, match=r"0001\.npy.*float64.*float32"):
         column[1]
-
-
-def test_a_file_that_changes_or_vanishes_is_an_error_that_says_so(tmp_path):
-    paths = save(tmp_path, [values("f4", (100,), n) for n in range(3)])
-    column = Npy(paths)
-    np.save(paths[0], values("f4", (200,)))
-    with pytest.raises(OSError, match=r"0000\.npy.*changed since"):
-        column[0]
-    with paths[1].open("r+b") as file:
-        file.truncate(200)
-    with pytest.raises(OSError, match=r"0001\.npy.*changed since"):
-        column[1]
-    paths[2].unlink()
-    with pytest.raises(FileNotFoundError, match=r"0002\.npy"):
-        column[2]
 
 
 def test_the_column_is_small_when_pickled_and_reads_its_files_again(tmp_path):

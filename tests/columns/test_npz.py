@@ -210,36 +210,6 @@ def test_zip64_is_read(tmp_path):
     assert equal(Npz([path], "x")[0], load(path))
 
 
-def test_one_bad_file_among_good_ones_fails_its_own_batch(tmp_path):
-    paths = save(tmp_path, [values("f4", (2,), n) for n in range(8)])
-    paths[2].write_bytes(b"no archive")
-    paths[4].unlink()
-    np.savez(paths[6], x=values("f8", (2,)))
-    batches = iter(fastload.Loader(Npz(paths, "x"), batch_size=2))
-    assert next(batches).shape == (2, 2)
-    with pytest.raises(OSError, match=r"0002\.npz.*first bytes"):
-        next(batches)
-    with pytest.raises(FileNotFoundError, match=r"0004\.npz"):
-        next(batches)
-    with pytest.raises(OSError, match=r"0006\.npz.*float64.*float32"):
-        next(batches)
-
-
-def test_a_file_that_changes_or_vanishes_is_an_error_that_says_so(tmp_path):
-    paths = save(tmp_path, [values("f4", (100,), n) for n in range(3)])
-    column = Npz(paths, "x")
-    np.savez(paths[0], x=values("f4", (200,)))
-    with pytest.raises(OSError, match=r"0000\.npz.*changed since"):
-        column[0]
-    with paths[1].open("r+b") as file:
-        file.truncate(200)
-    with pytest.raises(OSError, match=r"0001\.npz.*changed since"):
-        column[1]
-    paths[2].unlink()
-    with pytest.raises(FileNotFoundError, match=r"0002\.npz"):
-        column[2]
-
-
 def test_the_column_is_small_when_pickled_and_reads_its_files_again(tmp_path):
     paths = save(tmp_path, [values("f4", (1000,), n) for n in range(3)])
     column = Npz(tmp_path.glob("*.npz"), "x", rows=slice(5, 9))

@@ -291,36 +291,6 @@ def test_claimed_sizes_allocate_nothing(tmp_path):
         assert any(words in refusal(path) for words in ("repeats", "beyond its storage"))
 
 
-def test_one_bad_file_among_good_ones_fails_its_own_batch(tmp_path):
-    paths = save(tmp_path, [values(torch.float32, (2,), n) for n in range(8)])
-    paths[2].write_bytes(b"no archive")
-    paths[4].unlink()
-    torch.save(values(torch.float64, (2,)), paths[6])
-    batches = iter(fastload.Loader(Pt(paths), batch_size=2))
-    assert next(batches).shape == (2, 2)
-    with pytest.raises(OSError, match=r"0002\.pt.*first bytes"):
-        next(batches)
-    with pytest.raises(FileNotFoundError, match=r"0004\.pt"):
-        next(batches)
-    with pytest.raises(OSError, match=r"0006\.pt.*float64.*float32"):
-        next(batches)
-
-
-def test_a_file_that_changes_or_vanishes_is_an_error_that_says_so(tmp_path):
-    paths = save(tmp_path, [values(torch.float32, (100,), n) for n in range(3)])
-    column = Pt(paths)
-    torch.save(torch.zeros(200), paths[0])
-    with pytest.raises(OSError, match=r"0000\.pt.*changed since"):
-        column[0]
-    with paths[1].open("r+b") as file:
-        file.truncate(200)
-    with pytest.raises(OSError, match=r"0001\.pt.*changed since"):
-        column[1]
-    paths[2].unlink()
-    with pytest.raises(FileNotFoundError, match=r"0002\.pt"):
-        column[2]
-
-
 def test_the_column_is_small_when_pickled_and_reads_its_files_again(tmp_path):
     paths = save(tmp_path, [{"x": values(torch.float32, (1000,), n)} for n in range(3)])
     column = Pt(tmp_path.glob("*.pt"), "x")

@@ -159,7 +159,11 @@ def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[An
         inner = _rectangle(array.flatten(), name, first, per_row * size)
         return inner.reshape(len(array), size, *inner.shape[1:])
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise _unfit(name, kind)
+        msg = (
+            f"column {name!r} is of Arrow type {kind}, which is not a tensor, text or bytes; cast it to a "
+            "number or text first, or flatten() structs"
+        )
+        raise TypeError(msg)
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
@@ -190,14 +194,6 @@ def _null(name: str, row: int | None) -> ValueError:
         "(pyarrow.compute.fill_null), or drop their rows (Table.drop_null)"
     )
     return ValueError(msg)
-
-
-def _unfit(name: str, kind: Any) -> TypeError:
-    msg = (
-        f"column {name!r} is of Arrow type {kind}, which is not a tensor, text or bytes; cast it to a "
-        "number or text first, or flatten() structs"
-    )
-    return TypeError(msg)
 
 
 def chunks(array: Any) -> list[Any]:

@@ -83,9 +83,8 @@ class Jsonl(Table):
 def _files(paths: Paths | os.PathLike[str]) -> list[str]:
     """Returns paths; a single path is no pattern if the file exists."""
     if isinstance(paths, os.PathLike) or (isinstance(paths, str) and Path(paths).exists()):
-        found = expand([paths])
-    else:
-        found = expand(paths)
+        return expand([paths])
+    found = expand(paths)
     if not found:
         msg = "paths has no path; give at least one"
         raise ValueError(msg)

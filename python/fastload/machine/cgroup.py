@@ -55,7 +55,9 @@ def memory_limits(proc: Path = _PROC) -> Iterator[MemoryLimit]:
             continue
         used = _integer(f"{group}/memory.current", f"{group}/memory.usage_in_bytes")
         if used is not None:
-            available = max(0, limit - used + _reclaimable(f"{group}/memory.stat"))
+            stat = _counts(f"{group}/memory.stat")
+            cached = stat.get("total_inactive_file", stat.get("inactive_file", 0))
+            available = max(0, limit - used + cached)
             yield MemoryLimit(limit, available, _swap(group, limit, used))
 
 
@@ -115,26 +117,15 @@ def _groups(controller: str, proc: Path) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=64)  # a process may be moved to another group, its mounts stay
 def _found(controller: str, proc: Path, memberships: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(str, _located(controller, proc, memberships)))
-
-
-def _located(controller: str, proc: Path, memberships: tuple[str, ...]) -> Iterator[Path]:
+    found: list[Path] = []
     for version, path in _memberships(controller, memberships):
         for root, mount in _mounts(version, controller, proc):
             with contextlib.suppress(ValueError):
                 inside = PurePosixPath(path).relative_to(root)
-                yield from _ascend(mount, mount / inside)
+                upward = (mount / inside, *(mount / inside).parents)
+                found += [each for each in upward if each.is_relative_to(mount) and each.is_dir()]
                 break
-
-
-def _ascend(mount: Path, leaf: Path) -> Iterator[Path]:
-    """Yields existing directories from `leaf` up to and including `mount`."""
-    while True:
-        if leaf.is_dir():
-            yield leaf
-        if leaf == mount:
-            return
-        leaf = leaf.parent
+    return tuple(map(str, found))
 
 
 def _memberships(controller: str, lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -169,11 +160,6 @@ def _swap(group: str, limit: int, used: int) -> int | None:
     if most is None or both is None or most >= _UNLIMITED:
         return None
     return max(0, (most - both) - (limit - used))
-
-
-def _reclaimable(stat: str) -> int:
-    counts = _counts(stat)
-    return counts.get("total_inactive_file", counts.get("inactive_file", 0))
 
 
 def _span(part: str) -> int:

@@ -20,7 +20,7 @@ import torch
 from fastload.faults import one_line
 from fastload.iterators.cost import Cost
 from fastload.iterators.cost import Watch as CostWatch
-from fastload.machine.threads import holds_interpreter, one_thread
+from fastload.machine.threads import holds_interpreter
 from fastload.tune.bench import Bench
 from fastload.tune.measure import Overdue, Run, within
 from fastload.tune.step import StandIn, Step
@@ -92,12 +92,15 @@ class Lanes:
 def make(target: Target, seconds: float) -> Making | None:
     """Makes samples in this thread, of a copy of the dataset, for some time; None where none could be made."""
     loader = target.variant("inline", 0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in a worker
     try:
-        # with one thread, as in a worker
-        with one_thread(), restored_generators(loader), within(3 + 4 * seconds):
+        with restored_generators(loader), within(3 + 4 * seconds):
             return _make(loader, target.batch_size, seconds)
     except Overdue:
         return None
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _make(loader: Any, batch_size: int, seconds: float) -> Making | None:
@@ -259,16 +262,21 @@ def stand_in(bench: Bench, making: Making) -> Step:
     return step
 
 
-def best_of(runs: Sequence[Run]) -> Run | None:
+def best_of(runs: Sequence[Run], *, prefer_keeping_up: bool = False) -> Run | None:
     """Returns the run with the fewest workers among those that equal the best rate and use of the cores.
 
     A sample costs the same with any number of workers, so small differences are measurement noise.
+
+    Args:
+        runs: The runs.
+        prefer_keeping_up: True if any use of the cores will do where the training waits for nothing.
     """
     top = max((run.steady_rate for run in runs), default=0.0)
     alike = [run for run in runs if run.steady_rate >= ALIKE * top and run.rate > 0]
     least = min((run.cpu_cores for run in alike), default=0.0)
     cheap = [run for run in alike if run.cpu_cores <= _SAME_CORES * least + _NOISE_CORES]
-    return min(cheap, key=lambda run: run.workers, default=None)
+    enough = [run for run in alike if run.keeps_up] if prefer_keeping_up else []
+    return min(enough or cheap, key=lambda run: run.workers, default=None)
 
 
 def counts(bench: Bench, lane: str) -> list[int]:

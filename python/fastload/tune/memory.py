@@ -23,14 +23,11 @@ class MemoryRefused(Exception):  # noqa: N818 (a decision)
     """So much memory is in use that measuring would endanger the machine."""
 
     def __init__(self, share: float) -> None:
-        super().__init__(share)
-        self.share = share
-
-    def __str__(self) -> str:
-        return (
-            f"{self.share:.1%} of the memory is in use, above {REFUSE:.0%} nothing is measured: "
+        super().__init__(
+            f"{share:.1%} of the memory is in use, above {REFUSE:.0%} nothing is measured: "
             "close other programs, or use smaller batches"
         )
+        self.share = share
 
 
 class Moment(NamedTuple):

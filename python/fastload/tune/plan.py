@@ -96,7 +96,7 @@ def verified(
             if 1 <= each <= most and each not in tried:
                 share = bench.deadline.share(runs=8, most_s=4.0)
                 tried[each] = bench.run(lane, each, share, step=bench.step)
-        best = _chosen(list(tried.values()), keeps_up=bench.step is not None)
+        best = best_of(list(tried.values()), prefer_keeping_up=bench.step is not None)
         if best is None or best.workers == centre or bench.deadline.left_s <= 0:
             break
         centre = best.workers
@@ -122,16 +122,6 @@ def settled(
         waiting=best.waiting,
         tried=tried,
     )
-
-
-def _chosen(runs: Sequence[Run], *, keeps_up: bool) -> Run | None:
-    """Returns the run with the fewest workers that keeps up with the training, else the best one."""
-    if keeps_up:
-        top = max((run.steady_rate for run in runs), default=0.0)
-        enough = [run for run in runs if run.keeps_up and run.steady_rate >= ALIKE * top]
-        if enough:
-            return min(enough, key=lambda run: run.workers)
-    return best_of(runs)
 
 
 def deepened(bench: Bench, plan: Plan) -> tuple[Plan, tuple[Run, ...]]:

@@ -156,14 +156,16 @@ def named(name: str, what: str) -> Any:
 
 
 def _module(place: str, what: str) -> ModuleType:
+    """Imports a module, or a file under its own name, under which a spawned worker process finds it, too."""
+    path, is_file = Path(place), place.endswith(".py")
+    if is_file and not path.is_file():
+        msg = f"{what} {path}: there is no such file"
+        raise TargetError(msg)
+    folder = str(path.parent.resolve() if is_file else Path.cwd())
+    if is_file or folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        if place.endswith(".py"):
-            return _file(Path(place), what)
-        if str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))
-        return importlib.import_module(place)
-    except TargetError:
-        raise
+        module = importlib.import_module(path.stem if is_file else place)
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and f"{place}.".startswith(f"{missing}."):
@@ -173,16 +175,7 @@ def _module(place: str, what: str) -> ModuleType:
             raise TargetError(msg) from None
         msg = f"{what} {place} cannot be imported: {one_line(error)}"
         raise TargetError(msg) from error
-
-
-def _file(path: Path, what: str) -> ModuleType:
-    """Imports a file under its own name, under which a spawned worker process finds it, too."""
-    if not path.is_file():
-        msg = f"{what} {path}: there is no such file"
-        raise TargetError(msg)
-    sys.path.insert(0, str(path.parent.resolve()))
-    module = importlib.import_module(path.stem)
-    if Path(module.__file__ or "").resolve() != path.resolve():
+    if is_file and Path(module.__file__ or "").resolve() != path.resolve():
         msg = f"{what} {path}: a module {path.stem!r} is loaded already; rename the file"
         raise TargetError(msg)
     return module

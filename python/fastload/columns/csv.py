@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
-from fastload.columns import arrow_table
+from fastload.columns import arrow
 from fastload.columns.column import Table, dtype_name
 from fastload.columns.files import expand
 
@@ -79,7 +79,7 @@ class Csv(Table):
         natives = {}
         for name in table.column_names:
             try:
-                natives[name] = arrow_table.column(_with_nan(table.column(name)), name)
+                natives[name] = arrow.native(_with_nan(table.column(name)), name)
             except (TypeError, ValueError) as error:
                 advice = (
                     "dtype=str reads it as text"
@@ -126,7 +126,7 @@ def _read(
     encoding: str,
 ) -> Any:
     """Returns columns of a file as an Arrow table, each in one chunk if pyarrow can hold it so."""
-    pa = arrow_table.import_pyarrow()
+    pa = arrow.import_pyarrow()
     from pyarrow import csv
 
     names = [] if isinstance(header, bool) else list(header)
@@ -137,7 +137,7 @@ def _read(
         delimiter=delimiter, quote_char=quote or False, newlines_in_values=quote is not None
     )
     convert = csv.ConvertOptions(null_values=None if missing is None else list(missing))
-    with arrow_table.naming(path):
+    with arrow.naming(path):
         try:
             return _parse(path, columns, dtype, read, parse, convert)
         except pa.ArrowInvalid:
@@ -160,7 +160,7 @@ def _parse(
         wanted = list(dict.fromkeys(names if columns is None else columns))
         types = _types(dtype, wanted)
         for name in [*wanted, *types]:
-            arrow_table.place(schema, name, repr(path))
+            arrow.place(schema, name, repr(path))
         convert.include_columns, convert.column_types = wanted, types
         table = csv.read_csv(path, read, parse, convert)
         # Invalid bytes make a column binary; if its dtype is text, they are an error that names the row.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastload import _lib
-from fastload.columns.arrow_table import bytes_and_offsets, chunks, joined, ragged_bytes, rows
+from fastload.columns.arrow import bytes_and_offsets, chunks, joined, ragged_bytes, rows
 from fastload.registry import NotNative
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastload import _lib
-from fastload.columns.arrow_table import joined
+from fastload.columns.arrow import joined
 from fastload.lowering import arrow
 from fastload.lowering.formats import check_files, check_images
 from fastload.lowering.leaf import Leaf

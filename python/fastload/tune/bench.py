@@ -67,13 +67,14 @@ class Display:
                 redirect_stderr=False,
             )
             self._task = self._bar.add_task("", total=deadline.seconds)
-            self._bar.start()
 
     def doing(self, words: str) -> None:
         """Shows what is measured now."""
         self._doing = words
         if self._bar is None:
             self._line(f"{self._deadline.passed_s:5.1f} s  {words}")
+        else:
+            self._bar.start()  # nothing where it is shown already
         self.tick()
 
     def result(self, words: str) -> None:

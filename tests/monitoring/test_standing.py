@@ -1,7 +1,7 @@
 """Findings that hold in several windows have one beginning, and one number in a file."""
 
+from fastload.monitoring.detect import Standing
 from fastload.monitoring.sinks.jsonl import JsonLines
-from fastload.monitoring.standing import Standing
 from fastload.runs.file import RunFile
 
 from .monitored import finding, window

@@ -1,19 +1,16 @@
-"""Accelerators: for how long they have no work while the training waits, their memory, and what slows them.
+"""`Cuda`: for how long the device has no work while the training waits, its memory, and what slows it.
 
-`Accelerator` is what the monitor uses; `Cuda` is the one there is. It initialises nothing: until the training uses
-CUDA, it knows nothing.
+It initialises nothing: until the training uses CUDA, it knows nothing.
 """
 
 import contextlib
 import importlib
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-from fastload.monitoring.steps import Probe
-
-__all__ = ["Accelerator", "Cuda"]
+__all__ = ["Cuda"]
 
 _MEMORY = {
     "allocated_bytes.all.current": "cuda_allocated_bytes",
@@ -32,15 +29,8 @@ _REASONS = {
 }
 
 
-class Accelerator(Probe, Protocol):
-    """A device with a queue of work. No method may wait for it."""
-
-    def read(self) -> Mapping[str, float]:
-        """Returns memory in bytes, counters, and 1 or 0 for each reason that may slow the device."""
-
-
 class Cuda:
-    """The CUDA device and stream that the training thread uses when it asks for a batch."""
+    """An `Accelerator`: the CUDA device and stream that the training thread uses when it asks for a batch."""
 
     def __init__(self) -> None:
         self._marks: tuple[torch.cuda.Event, torch.cuda.Event] | None = None

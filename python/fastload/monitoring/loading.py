@@ -5,14 +5,14 @@ that no time between two windows is lost.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from torch.utils.data import IterableDataset
 
 from fastload.collate import PackCollate
 from fastload.sizes import length_of
 
-__all__ = ["STAGES", "Loading", "MonitoredLoader", "settings_of", "sizes_of"]
+__all__ = ["STAGES", "Loading", "settings_of", "sizes_of"]
 
 _FALLBACKS = ("pillow_fallback_s", "torchvision_fallback_s")
 _NATIVE = {
@@ -38,20 +38,6 @@ _ENDLESS = 1 << 62  # samples of an epoch whose length is not known
 STAGES = ("read", "decode", "collate", "interpreter", "memory", "workers")
 
 
-class MonitoredLoader(Protocol):
-    """The attributes of a loader that a monitor uses."""
-
-    batch_size: int | None
-    dataset: Any
-    sampler: Any
-    num_workers: int
-    prefetch_factor: int | None
-    _counters: Callable[[], Mapping[str, Any]] | None
-
-    def stats(self) -> Mapping[str, Any]:
-        """Returns the counters of the last iterator, and the last window of the tuner."""
-
-
 class Loading:
     """Turns the counters of a loader into figures of windows."""
 
@@ -60,7 +46,7 @@ class Loading:
         self._before: dict[str, float] = {}
         self._passed = dict.fromkeys(_SUMS, 0.0)
 
-    def begin(self, loader: MonitoredLoader) -> None:
+    def begin(self, loader: Any) -> None:
         """Takes the counters of an iterator that has just been started, after the last ones of the one before."""
         self.count()
         if self._counters is not loader._counters:
@@ -76,7 +62,7 @@ class Loading:
 
     def read(
         self,
-        loader: MonitoredLoader,
+        loader: Any,
         elapsed_s: float,
         waits: Mapping[str, float] | None = None,
         wait_s: float = 0.0,
@@ -111,7 +97,7 @@ class Loading:
         return figures | shares
 
 
-def settings_of(loader: MonitoredLoader) -> dict[str, Any]:
+def settings_of(loader: Any) -> dict[str, Any]:
     """Returns the settings in effect, for the head of a report: plain values."""
     stats = loader.stats()
     names = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers")

@@ -4,15 +4,12 @@ import math
 import os
 import weakref
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import torch
-
-from fastload.machine.ranks import rank
-from fastload.monitoring import sinks
-from fastload.monitoring.accelerator import Accelerator, Cuda
 from fastload.monitoring.record import Finding
-from fastload.monitoring.run import Run
+
+if TYPE_CHECKING:
+    from fastload.monitoring.steps import Accelerator
 
 __all__ = ["Monitor", "monitor", "monitor_of"]
 
@@ -57,13 +54,12 @@ class Monitor:
         *,
         every_s: float = 10.0,
         stall_s: float = 0.5,
-        accelerator: Accelerator | None = None,
+        accelerator: "Accelerator | None" = None,
     ) -> None:
+        from fastload.monitoring.run import Run  # slow: not for programs without a monitor
+
         every_s, stall_s = _positive("every_s", every_s), _positive("stall_s", stall_s)
-        if accelerator is None and torch.version.cuda is not None:
-            accelerator = Cuda()
-        targets = sinks.resolve(to, rank())
-        self._run = Run(targets, every_s, stall_s, accelerator)
+        self._run = Run(to, every_s, stall_s, accelerator)
         weakref.finalize(self, self._run.end).atexit = False  # the run closes itself at exit
 
     def scalars(self) -> dict[str, float]:

@@ -17,7 +17,7 @@ import psutil
 from fastload import _lib
 from fastload.machine import kernel_file
 
-__all__ = ["Footprint", "limits_of"]
+__all__ = ["Footprint"]
 
 _SLOW_S = 60.0
 _LISTED = Path("/proc/thread-self/children")  # absent if the kernel is built without it
@@ -103,22 +103,6 @@ class _Child(NamedTuple):
         # a huge page is one fault, and a page that is copied makes no more of them resident
         written = max(self.resident - first.resident, self.faulted - first.faulted)
         return min(self.private, first.private + written)
-
-
-def limits_of(figures: Mapping[str, float]) -> dict[str, float]:
-    """Returns how far figures can grow, by their names.
-
-    Args:
-        figures: Those of a window.
-    """
-    limits = {
-        "fds": figures.get("fd_limit"),
-        "cuda_allocated_bytes": figures.get("cuda_limit_bytes"),
-    }
-    for name in ("rss_bytes", "children_written_bytes"):
-        if name in figures and "free_bytes" in figures:
-            limits[name] = figures[name] + figures["free_bytes"]
-    return {name: limit for name, limit in limits.items() if limit}
 
 
 def _below(pid: int) -> Iterator[int]:

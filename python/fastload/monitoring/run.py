@@ -11,28 +11,28 @@ import os
 import threading
 import time
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
-from fastload.monitoring.accelerator import Accelerator
+from fastload.monitoring.accelerator import Cuda
 from fastload.monitoring.clocks import ahead_ns
-from fastload.monitoring.detect import Context, History, drift_of, findings
-from fastload.monitoring.figures import StepFigures
+from fastload.monitoring.detect import Context, History, Standing, drift_of, findings
+from fastload.monitoring.figures import StepFigures, Totals
 from fastload.monitoring.host import Host, Stops
 from fastload.monitoring.intervals import Collections, Regions
-from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of, sizes_of
-from fastload.monitoring.process import Footprint, limits_of
+from fastload.monitoring.loading import Loading, settings_of, sizes_of
+from fastload.monitoring.process import Footprint
 from fastload.monitoring.recent import Recent
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
-from fastload.monitoring.stages import NAMES, Recordable, StageSpans
-from fastload.monitoring.standing import Standing
-from fastload.monitoring.steps import Iterating, Recorder
-from fastload.monitoring.summary import Totals
+from fastload.monitoring.stages import NAMES, StageSpans
+from fastload.monitoring.steps import Accelerator, Recorder
 from fastload.monitoring.trace import write_trace
 from fastload.sizes import length_of
 
@@ -40,18 +40,12 @@ __all__ = ["Run"]
 
 _log = logging.getLogger("fastload")
 
-_EXIT_S = 2.0
+_EXIT_S = 4.0  # longest wait for the thread, which waits half of that for the sinks
 _IN_EFFECT = ("workers", "depth", "fds", "fd_limit")  # figures that a summary lists as settings
 
 
 class Run:
-    """One training.
-
-    Args:
-        targets: The targets of windows.
-        every_s: Length of a window, in seconds.
-        stall_s: Shortest own time of a step whose stack is looked at, in seconds.
-        accelerator: The device that the training uses, if any.
+    """One training; its arguments are those of `Monitor`.
 
     Attributes:
         recorder: Its steps.
@@ -61,12 +55,11 @@ class Run:
     """
 
     def __init__(
-        self,
-        targets: list[sinks.Sink],
-        every_s: float,
-        stall_s: float,
-        accelerator: Accelerator | None,
+        self, to: Any, every_s: float, stall_s: float, accelerator: Accelerator | None
     ) -> None:
+        if accelerator is None and torch.version.cuda is not None:
+            accelerator = Cuda()
+        self._targets = sinks.resolve(to, rank())
         self._loading = Loading()
         self._lock = threading.Lock()  # of the counters that an iterator begins and a window reads
         self.recorder = Recorder(accelerator, self._end_epoch)
@@ -77,7 +70,6 @@ class Run:
         self._recent = Recent()
         self._stages = StageSpans()
         self._totals = Totals()
-        self._targets = targets
         self._every_s = every_s
         self._accelerator = accelerator
         self._collections = Collections()
@@ -87,10 +79,9 @@ class Run:
         self._history = History()
         self._shortage = Shortage()
         self._standing = Standing()
-        self._logged: set[tuple[str, str]] = set()
+        self._logged: set[object] = set()
         self._epoch_steps = 0
-        self._loader: weakref.ref[Any] | None = None
-        self._iterator: weakref.ref[Iterating] | None = None
+        self._loader = self._iterator = _gone  # weak references to what is followed
         self._writer: sinks.Writer | None = None
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
@@ -104,53 +95,56 @@ class Run:
             iterator: The iterator; one that is not the library's is not recorded.
             start_s: Seconds that starting it took.
         """
-        if not isinstance(iterator, Iterating):
-            self._log_once(
-                "a monitor records fastload's iterators, and not a %s", type(iterator).__name__
-            )
+        if not hasattr(iterator, "_record_steps"):
+            kind = type(iterator).__name__
+            self._log_once("kind", "a monitor records fastload's iterators, and not a %s", kind)
             return
         if self._follows_another(loader):
-            self._log_once("a monitor follows one loader at a time: a second one is not recorded")
+            message = "a monitor follows one loader at a time: a second one is not recorded"
+            self._log_once("another", message)
             return
-        before = None if self._iterator is None else self._iterator()
-        if before is not None and before is not iterator:
+        before = self._iterator()
+        if before is not iterator:
             self._leave(before)
-        if self.is_closed or os.getpid() != self._pid:
+        if self._is_over:
             self._leave(iterator)
             return
         with self._lock:
             self._loader, self._iterator = weakref.ref(loader), weakref.ref(iterator)
             self._loading.begin(loader)
         self._epoch_steps = length_of(loader) or 0
-        sizes, taken = sizes_of(loader, iterator), iterator._num_yielded
-        in_order = bool(loader.in_order)
-        self.recorder.begin(start_s, *sizes, first_batch=taken, in_order=in_order)
+        self.recorder.begin(
+            start_s,
+            *sizes_of(loader, iterator),
+            first_batch=iterator._num_yielded,
+            in_order=bool(loader.in_order),
+        )
         iterator._record_steps(self.recorder)
-        if isinstance(iterator, Recordable):
+        if hasattr(iterator, "_record_spans"):
             iterator._record_spans(self._stages, self.recorder.epoch)
         if self._thread is None:
             self._start(loader)
 
-    def expect(self, loader: Any, iterator: Recordable) -> None:
+    def expect(self, loader: Any, iterator: Any) -> None:
         """Records the spans of an iterator's threads before it asks for a batch; `follow` comes later."""
-        if not (self.is_closed or os.getpid() != self._pid or self._follows_another(loader)):
+        if not (self._is_over or self._follows_another(loader)):
             iterator._record_spans(self._stages, self.recorder.epoch + 1)
 
     def _follows_another(self, loader: Any) -> bool:
         """Returns true if the iterator of another loader is in the middle of an epoch."""
-        is_other = self._loader is not None and self._loader() is not loader
-        is_alive = self._iterator is not None and self._iterator() is not None
-        return is_other and is_alive and self.recorder.is_running
+        is_alive = self._iterator() is not None
+        return self._loader() is not loader and is_alive and self.recorder.is_running
 
     def _leave(self, iterator: Any) -> None:
-        """Records no more of an iterator."""
-        iterator._record_steps(None)
-        if isinstance(iterator, Recordable):
+        """Records no more of an iterator, if there is one."""
+        if iterator is not None:
+            iterator._record_steps(None)
+        if hasattr(iterator, "_record_spans"):
             iterator._record_spans(None, 0)
 
-    def _log_once(self, message: str, *arguments: str) -> None:
-        if (message, "") not in self._logged:
-            self._logged.add((message, ""))
+    def _log_once(self, key: object, message: str, *arguments: str) -> None:
+        if key not in self._logged:
+            self._logged.add(key)
             _log.warning(message, *arguments)
 
     @property
@@ -158,16 +152,25 @@ class Run:
         """True if nothing more will be recorded."""
         return self._ending.is_set()
 
+    @property
+    def _is_forked(self) -> bool:
+        """True in a forked child, where locks may be held by threads that do not exist."""
+        return os.getpid() != self._pid
+
+    @property
+    def _is_over(self) -> bool:
+        return self.is_closed or self._is_forked
+
     def _end_epoch(self) -> None:
-        if os.getpid() != self._pid:
-            return  # the lock may be held by a thread that does not exist here
+        if self._is_forked:
+            return
         with self._lock:
             self._loading.count()
 
     def end(self) -> None:
         """Has the thread make the last window and end; closes the sinks if no thread was started."""
         self._ending.set()
-        if self._thread is None and os.getpid() == self._pid:
+        if self._thread is None and not self._is_forked:
             while self._targets:
                 with contextlib.suppress(Exception):
                     self._targets.pop().close()
@@ -175,12 +178,10 @@ class Run:
     def close(self) -> None:
         """Makes the last window and waits until it is written, for some seconds at most; safe to call twice."""
         self.end()
-        before = None if self._iterator is None else self._iterator()
-        if before is not None:
-            self._leave(before)
+        self._leave(self._iterator())
         thread = self._thread
-        if thread not in (None, threading.current_thread()) and os.getpid() == self._pid:
-            thread.join(2 * _EXIT_S)
+        if thread not in (None, threading.current_thread()) and not self._is_forked:
+            thread.join(_EXIT_S)
 
     def summary(self) -> str:
         """Returns the summary of the run until the last window."""
@@ -207,7 +208,7 @@ class Run:
         """The number of windows that were not written to all sinks."""
         return 0 if self._writer is None else self._writer.dropped
 
-    def _start(self, loader: MonitoredLoader) -> None:
+    def _start(self, loader: Any) -> None:
         self._settings = settings_of(loader)
         self._since_s = time.monotonic()
         self._collections.start()
@@ -239,45 +240,37 @@ class Run:
             self._collections.close()
             atexit.unregister(self.close)
             if self._writer is not None:
-                self._writer.close(_EXIT_S, self.summary())
+                self._writer.close(summary=self.summary())
 
     def _look(self) -> None:
         """Makes a window, looks for findings and hands both on."""
         window = self._made()
         self._history.add(window)
         self._recent.add(window)
-        found = [*self._shortage.look(window), *findings(self._history, self._context())]
+        found = [*self._shortage.look(window), *findings(self._history, self._context(window))]
         found = self._standing.look(found, window.step)
         self.window, self.findings = window, found
         for finding in found:
-            key = finding.kind, finding.owner
-            if key not in self._logged:
-                self._logged.add(key)
-                _log.warning("%s (%s). %s", finding.what, finding.evidence, finding.advice)
+            words = finding.what, finding.evidence, finding.advice
+            self._log_once((finding.kind, finding.owner), "%s (%s). %s", *words)
         if self._writer is not None:
             self._writer.put(window, found)
 
     def _made(self) -> Window:
         """Returns the window since the last one."""
-        recorded = self.recorder.read(self._totals.steps)
+        steps = self.recorder.read(self._totals.steps)
         now_s = time.monotonic()  # no step of the window ends later
-        own_s = recorded.end_s - recorded.returned_s
-        steps = Steps(
-            number=np.arange(recorded.first, recorded.first + len(own_s)),
-            end_s=recorded.end_s,
-            wait_s=recorded.returned_s - recorded.asked_s,
-            own_s=own_s,
-            gc_s=self._collections.intervals.within(recorded.returned_s, recorded.end_s),
-            region_s=self.regions.intervals.within(recorded.returned_s, recorded.end_s),
-            rows=recorded.rows,
-            epoch=recorded.epoch,
-            batch=recorded.batch,
+        returned_s = steps.end_s - steps.own_s
+        steps = replace(
+            steps,
+            gc_s=self._collections.intervals.within(returned_s, steps.end_s),
+            region_s=self.regions.intervals.within(returned_s, steps.end_s),
         )
         elapsed_s = max(now_s - self._since_s, 1e-9)
         self._since_s = now_s
         self._totals.add(steps, self.recorder.start_s)
         scalars = self._figures.read(steps, now_s) | self._of_loader(elapsed_s, steps)
-        if self._iterator is None or self._iterator() is None:
+        if self._iterator() is None:
             scalars.pop("open_step_s", None)  # its loop was left: the end of the step is not known
         scalars |= self._footprint.read(now_s) | self._host.read(now_s, self.recorder.native_thread)
         scalars["stopped_s"] = self._stops.passed_s()
@@ -295,21 +288,24 @@ class Run:
     def _of_loader(self, elapsed_s: float, steps: Steps) -> dict[str, float]:
         """Returns the figures of the loader; none if it is gone."""
         waits = dict(zip(NAMES, self._stages.waits(steps).sum(axis=0).tolist(), strict=True))
-        loader = None if self._loader is None else self._loader()
+        loader = self._loader()
         if loader is None:
             return {}
         with self._lock:
             return self._loading.read(loader, elapsed_s, waits, float(np.sum(steps.wait_s)))
 
-    def _context(self) -> Context:
+    def _context(self, window: Window) -> Context:
         """Returns the detectors' data besides the windows."""
-        scalars = {} if self.window is None else self.window.scalars
         return Context(
-            workers=int(scalars.get("workers", 0)),
-            prefetch=int(scalars.get("depth", 0)),
+            workers=int(window.scalars.get("workers", 0)),
+            prefetch=int(window.scalars.get("depth", 0)),
             epoch_steps=self._epoch_steps,
             regions=self.regions.steps(),
             functions=self._stalls.functions,
             trackers=self._stalls.trackers,
-            limits=limits_of(scalars),
         )
+
+
+def _gone() -> Any:
+    """Takes the place of a weak reference before there is one."""
+    return None

@@ -1,7 +1,5 @@
 """`StageSpans`: the stages of each batch in threads and workers, with their times; `wait_stages`: those that a step waited for."""
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +7,7 @@ from fastload import _lib
 from fastload.monitoring.clocks import ahead_ns
 from fastload.monitoring.record import Steps
 
-__all__ = ["NAMES", "NONE", "Recordable", "StageSpans", "wait_stages"]
+__all__ = ["NAMES", "NONE", "StageSpans", "wait_stages"]
 
 NAMES = tuple(_lib.Spans.STAGES)
 
@@ -24,14 +22,6 @@ _ABOUT: list[tuple[str, type]] = [
 _SPAN = np.dtype([("begin_ns", np.uint64), ("end_ns", np.uint64), *_ABOUT])
 _TIMED = np.dtype([("begin_s", np.float64), ("end_s", np.float64), *_ABOUT])
 NONE = np.empty(0, _TIMED)
-
-
-@runtime_checkable
-class Recordable(Protocol):
-    """An iterator that records spans."""
-
-    def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
-        """Records spans from now on; None to stop."""
 
 
 class StageSpans:

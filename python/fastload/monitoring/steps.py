@@ -7,35 +7,25 @@ raises `StopIteration`. A step whose loop is left early is dropped: its end is n
 """
 
 import threading
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastload import _lib
 from fastload.monitoring.clocks import ahead_ns
+from fastload.monitoring.record import Steps
 from fastload.sizes import rows_of
 
-__all__ = ["Iterating", "Probe", "Recorded", "Recorder"]
+__all__ = ["Accelerator", "Recorder"]
 
 _EPOCHS = 1 << 14  # epochs that are kept
 _PROBED = 17  # of so many steps, the accelerator is asked in one; a prime, so that it falls in with no period
 _NEVER = (1 << 64) - 1
 
 
-@runtime_checkable
-class Iterating(Protocol):
-    """An iterator that records its steps."""
-
-    _num_yielded: int
-
-    def _record_steps(self, clocks: _lib.StepClocks | None) -> None:
-        """Records steps from now on; None to stop."""
-
-
-class Probe(Protocol):
-    """Asks an accelerator for how long it had no work while a batch was waited for."""
+class Accelerator(Protocol):
+    """A device with a queue of work. No method may wait for it."""
 
     def begin_wait(self) -> bool:
         """Marks the end of the work that is queued when a batch is asked for; returns False if that is not possible."""
@@ -46,27 +36,8 @@ class Probe(Protocol):
     def idle_s(self) -> float | None:
         """Returns for how many seconds the device had no work between the two; None while it has not come to the second."""
 
-
-class Recorded(NamedTuple):
-    """Steps as they were recorded; arrays of shape `(steps,)`, clocks in seconds.
-
-    Attributes:
-        first: Number of the first one.
-        asked_s: When the batch was asked for.
-        returned_s: When `next()` returned it.
-        end_s: When the next batch was asked for.
-        rows: Samples of the batch; 0 if unknown.
-        epoch: Epoch of the batch.
-        batch: Number of the batch in it; -1 if unknown.
-    """
-
-    first: int
-    asked_s: NDArray[np.float64]
-    returned_s: NDArray[np.float64]
-    end_s: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    epoch: NDArray[np.int64]
-    batch: NDArray[np.int64]
+    def read(self) -> Mapping[str, float]:
+        """Returns memory in bytes, counters, and 1 or 0 for each reason that may slow the device."""
 
 
 class _Epoch(NamedTuple):
@@ -93,7 +64,7 @@ class Recorder(_lib.StepClocks):
     An iterator that was given this by `_record_steps` calls `asked`, `returned` and `failed`.
 
     Args:
-        probe: Asks the accelerator; None without one.
+        accelerator: Asked for how long it had no work while a batch was waited for; None without one.
         at_end: Called at the end of an epoch, while its iterator still has its counters.
 
     Attributes:
@@ -107,7 +78,7 @@ class Recorder(_lib.StepClocks):
     """
 
     def __init__(
-        self, probe: Probe | None = None, at_end: Callable[[], object] = lambda: None
+        self, accelerator: Accelerator | None = None, at_end: Callable[[], object] = lambda: None
     ) -> None:
         self.epoch = -1
         self.is_running = False
@@ -117,7 +88,7 @@ class Recorder(_lib.StepClocks):
         self.probed_s = 0.0
         self.starved_s = 0.0
         self._origin_ns = ahead_ns(self.now_ns)
-        self._probe = probe
+        self._probe = accelerator
         self._at_end = at_end
         self._is_marked = False
         self._probed_wait_s = 0.0
@@ -178,8 +149,11 @@ class Recorder(_lib.StepClocks):
             self.is_running = False
             self._at_end()
 
-    def read(self, since: int) -> Recorded:
-        """Returns the steps from number `since` on; the oldest are missing if there are more than are kept."""
+    def read(self, since: int) -> Steps:
+        """Returns the steps from number `since` on; the oldest are missing if there are more than are kept.
+
+        Garbage collections and regions are not known here: `gc_s` and `region_s` are 0.
+        """
         first, records = self.since(since)
         clocks = np.frombuffer(records, np.uint64).astype(np.int64).reshape(-1, 4).T
         asked_s, returned_s, end_s = (self._origin_ns + clocks[:3]) / 1e9
@@ -190,11 +164,13 @@ class Recorder(_lib.StepClocks):
         position = number - begun
         # a sampler may give more than its length
         rows = np.clip(samples - position * size, 0, size)
-        return Recorded(
-            first,
-            asked_s,
-            returned_s,
-            end_s,
+        return Steps(
+            number=number,
+            end_s=end_s,
+            wait_s=returned_s - asked_s,
+            own_s=end_s - returned_s,
+            gc_s=np.zeros(len(number)),
+            region_s=np.zeros(len(number)),
             rows=np.where(size < 0, clocks[3], rows),
             epoch=epoch,
             batch=np.where(batch < 0, -1, batch + position),
@@ -207,8 +183,8 @@ class Recorder(_lib.StepClocks):
 
     def own_median_s(self, steps: int = 256) -> float:
         """Returns the median of the training's own time in the latest steps; 0 before the first one."""
-        latest = self.read(max(0, self.count - steps))
-        return float(np.median(latest.end_s - latest.returned_s)) if len(latest.end_s) else 0.0
+        own_s = self.read(max(0, self.count - steps)).own_s
+        return float(np.median(own_s)) if len(own_s) else 0.0
 
     def _look(self, batch: Any) -> None:
         """Notes what is not the same in each step."""

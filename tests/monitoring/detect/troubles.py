@@ -162,9 +162,7 @@ def _waiting(seed: int) -> Recorded:
 
 
 def _starved(seed: int) -> Recorded:
-    return with_scalars(
-        healthy(seed, 2400), lambda _time_s, _step: {"starved_share": 0.25, "gpu_busy_share": 1.0}
-    )
+    return with_scalars(healthy(seed, 2400), lambda _time_s, _step: {"starved_share": 0.25})
 
 
 def _irregular(seed: int) -> Recorded:

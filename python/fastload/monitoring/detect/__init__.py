@@ -5,23 +5,19 @@ detectors themselves are pure functions of arrays: no clock, no thread, no file.
 """
 
 from fastload.monitoring.detect.drift import Drift, drift
-from fastload.monitoring.detect.findings import drift_of, findings
-from fastload.monitoring.detect.growth import Growth, growth
+from fastload.monitoring.detect.findings import Standing, drift_of, findings
+from fastload.monitoring.detect.growth import growth
 from fastload.monitoring.detect.history import Context, History
-from fastload.monitoring.detect.jumps import Jump, jump
-from fastload.monitoring.detect.periods import Period, dense_period, stall_periods
-from fastload.monitoring.detect.stalls import Stalls, stalls
-from fastload.monitoring.detect.starvation import Starvation, starvation
+from fastload.monitoring.detect.jumps import jump
+from fastload.monitoring.detect.periods import dense_period, stall_periods
+from fastload.monitoring.detect.stalls import stalls
+from fastload.monitoring.detect.starvation import starvation
 
 __all__ = [
     "Context",
     "Drift",
-    "Growth",
     "History",
-    "Jump",
-    "Period",
-    "Stalls",
-    "Starvation",
+    "Standing",
     "dense_period",
     "drift",
     "drift_of",

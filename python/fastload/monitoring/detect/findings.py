@@ -1,20 +1,26 @@
-"""`findings`: the whole decision, what to tell of a run.
+"""`findings`: the whole decision, what to tell of a run. `Standing`: findings of one window recognised in the next one.
 
 The cost per window of 10 s is bounded by looking seldom: at pauses and levels once a minute, at drift, dense
 periods and growth every ten minutes.
 """
 
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
 from fastload.monitoring.detect.history import Context, History
 from fastload.monitoring.detect.level_findings import drift_of, level_findings
 from fastload.monitoring.detect.memory_findings import memory_findings
-from fastload.monitoring.detect.open_waits import open_waits
 from fastload.monitoring.detect.pause_findings import pause_findings
+from fastload.monitoring.detect.stalls import LONG_S, LONG_STEPS
 from fastload.monitoring.record import Finding
 
-__all__ = ["drift_of", "findings"]
+__all__ = ["Standing", "drift_of", "findings"]
 
 _MINUTE = 6
 _TEN_MINUTES = 60
+_VARIES = re.compile(r"(?<!every )\b\d[\d.,]*")  # all numbers in a sentence, except a period
 
 
 def findings(history: History, context: Context | None = None) -> list[Finding]:
@@ -26,9 +32,63 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
     """
     known = context or Context()
     found = [
-        *open_waits(history),
+        *_open_waits(history),
         *history.every(_MINUTE, "pauses", lambda: pause_findings(history, known)),
         *history.every(_MINUTE, "levels", lambda: level_findings(history)),
-        *history.every(_TEN_MINUTES, "memory", lambda: memory_findings(history, known)),
+        *history.every(_TEN_MINUTES, "memory", lambda: memory_findings(history)),
     ]
     return sorted(found, key=lambda finding: -finding.cost_s)
+
+
+def _open_waits(history: History) -> list[Finding]:
+    """Returns the finding that the training has waited for a batch for 5 s and 20 usual steps, and still does.
+
+    It is told while the training waits, which may be for ever.
+    """
+    waits_s, usual_s = history.scalar("open_wait_s"), history.usual_s
+    waited_s = float(waits_s[-1]) if len(waits_s) else math.nan
+    if math.isnan(usual_s) or not waited_s >= max(LONG_S, LONG_STEPS * usual_s):  # NaN: no wait
+        return []
+    step = history.step + 1
+    return [
+        Finding(
+            kind="stall",
+            what=f"step {step} has waited {waited_s:.3g} s for its batch, which has not come",
+            evidence=f"a usual step takes {usual_s:.3g} s",
+            since_step=step,
+            since_s=float(history.scalar("monotonic_s")[-1]) - waited_s,
+            cost_s=waited_s / max(step, 1),
+            advice="Look at what the workers do: one may be stopped, or wait for a file or a lock.",
+            owner="data",
+        )
+    ]
+
+
+class Standing:
+    """Gives each finding the beginning that it had when it was first made.
+
+    Detectors look at the latest steps alone, so the beginning that they see moves on while a finding holds.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str, int], tuple[Finding, int]] = {}
+
+    def look(self, findings: Sequence[Finding], step: int) -> list[Finding]:
+        """Returns the findings, with their beginnings.
+
+        A finding that was gone goes on if the steps that it rests on reach back to where it held.
+
+        Args:
+            findings: Those of a window.
+            step: The last step of the window.
+        """
+        found, seen = [], dict[tuple[str, str, str], int]()
+        for finding in findings:
+            what = finding.kind, finding.owner, _VARIES.sub("", finding.what)
+            seen[what] = place = seen.get(what, -1) + 1
+            before, held = self._known.get((*what, place), (finding, -1))
+            if before.since_step < finding.since_step <= held:
+                finding = replace(finding, since_step=before.since_step, since_s=before.since_s)
+            self._known[*what, place] = finding, step
+            found.append(finding)
+        return found

@@ -65,7 +65,6 @@ class Context:
         regions: Step numbers at which each named region ran.
         functions: Function by step, where the stack was sampled.
         trackers: Library that logs, by step, where the function was within a call of one.
-        limits: The limit of a figure of memory in bytes, or of a count, by the scalar's name.
     """
 
     workers: int = 0
@@ -74,7 +73,6 @@ class Context:
     regions: Mapping[str, list[int]] = field(default_factory=dict)
     functions: Mapping[int, str] = field(default_factory=dict)
     trackers: Mapping[int, str] = field(default_factory=dict)
-    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 class History:

@@ -221,8 +221,6 @@ def _starved(history: History) -> list[Finding]:
     words, advice = _STAGES[name]
     mostly = f", mostly for {words}" if shares[name] > 0 else ""
     whom = "the accelerator has no work" if found.is_starved else "the training waits for batches"
-    used = _recent_median(history, "gpu_busy_share")
-    busy = f"; it reports {used:.0%} utilisation, which proves nothing" if used > 0 else ""
     usual_s = history.usual_s if math.isfinite(history.usual_s) else 0.0
     since_s = float(history.scalar("monotonic_s")[found.index])
     levels = history.levels(is_whole=False)
@@ -231,7 +229,7 @@ def _starved(history: History) -> list[Finding]:
         Finding(
             kind="starvation",
             what=f"{whom} {found.share:.0%} of the time{mostly}",
-            evidence=f"median of {found.windows} windows{busy}",
+            evidence=f"median of {found.windows} windows",
             since_step=int(levels["step"][at]),
             since_s=since_s,
             cost_s=found.share * usual_s,

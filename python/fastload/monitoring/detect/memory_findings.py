@@ -3,7 +3,7 @@
 import math
 
 from fastload.monitoring.detect.growth import LEAST_BYTES, LEAST_WHOLE_BYTES, Growth, growth
-from fastload.monitoring.detect.history import FIGURES, Context, History
+from fastload.monitoring.detect.history import FIGURES, History
 from fastload.monitoring.record import Finding
 
 __all__ = ["memory_findings"]
@@ -55,11 +55,11 @@ _WORDS = {
     ),
 }
 """By figure: the kind of the finding, its subject, its owner, the advice."""
-_LIMITS = {"fds": "fd_limit"}
+_LIMITS = {"fds": "fd_limit", "cuda_allocated_bytes": "cuda_limit_bytes"}
 _HOST_MEMORY = ("rss_bytes", "children_written_bytes", "pinned_bytes")
 
 
-def memory_findings(history: History, context: Context) -> list[Finding]:
+def memory_findings(history: History) -> list[Finding]:
     """Returns the findings on growth over the whole run, or over its newer half."""
     (step, time_s, epoch), values = history.minima()
     newer = slice(len(step) // 2, None)
@@ -70,11 +70,11 @@ def memory_findings(history: History, context: Context) -> list[Finding]:
         if one is None or not one.is_found:
             one = growth(step[newer], time_s[newer], epoch[newer], values[name][newer], *least)
         if one is not None and one.is_found:
-            found.append(_finding(history, context, name, one))
+            found.append(_finding(history, name, one))
     return found
 
 
-def _finding(history: History, context: Context, name: str, found: Growth) -> Finding:
+def _finding(history: History, name: str, found: Growth) -> Finding:
     kind, words, owner, advice = _WORDS[name]
     if name.endswith("_bytes"):
         what = f"{words} grows by {_bytes(found.per_batch)} per batch"
@@ -84,7 +84,7 @@ def _finding(history: History, context: Context, name: str, found: Growth) -> Fi
         bounds = (
             f"95 % bounds {1000 * found.low:.3g} to {1000 * found.high:.3g}; now {found.now:.0f}"
         )
-    seconds = found.batches_to(_limit(history, context, name, found.now)) * history.usual_s
+    seconds = found.batches_to(_limit(history, name, found.now)) * history.usual_s
     ends = f"; it ends in {_hours(seconds)}" if math.isfinite(seconds) else ""
     return Finding(
         kind=kind,
@@ -98,10 +98,8 @@ def _finding(history: History, context: Context, name: str, found: Growth) -> Fi
     )
 
 
-def _limit(history: History, context: Context, name: str, now: float) -> float:
+def _limit(history: History, name: str, now: float) -> float:
     """Returns the value at which a figure ends; infinity if it is unknown."""
-    if name in context.limits:
-        return context.limits[name]
     if name in _HOST_MEMORY:
         return now + _newest(history, "free_bytes")
     return _newest(history, _LIMITS.get(name, ""))

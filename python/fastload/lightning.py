@@ -9,7 +9,7 @@ from typing import Any
 
 import fastload
 from fastload.loader import Loader
-from fastload.monitoring.sinks.mlflow import Mlflow
+from fastload.monitoring.sinks.trackers import Mlflow
 
 __all__ = ["Monitor"]
 

@@ -29,7 +29,7 @@ def write(to, *windows, findings=()):
     for each in windows:
         writer.put(each, findings)
     writer.close(timeout_s=60)
-    assert all(target.is_alive for part in writer._parts for target in part._targets)
+    assert not any(any(queue._errors) for queue in writer._queues)
     return sinks
 
 

@@ -123,7 +123,7 @@ def test_a_sink_that_blocks_holds_up_no_file_and_no_endpoint(tmp_path):
     for number in range(3):
         writer.put(window(number), [])
     until(lambda: path.read_text().count('"window"') == 3)
-    assert endpoint._server.newest[0].step == 29
+    until(lambda: endpoint._server.newest and endpoint._server.newest[0].step == 29)
     writer.close(timeout_s=0.2, summary="done")
     until(lambda: '"summary": "done"' in path.read_text())
     sink.gate.set()

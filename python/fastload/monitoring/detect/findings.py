@@ -32,7 +32,7 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
     """
     known = context or Context()
     found = [
-        *_open_waits(history),
+        *open_waits(history),
         *history.every(_MINUTE, "pauses", lambda: pause_findings(history, known)),
         *history.every(_MINUTE, "levels", lambda: level_findings(history)),
         *history.every(_TEN_MINUTES, "memory", lambda: memory_findings(history)),
@@ -40,7 +40,7 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
     return sorted(found, key=lambda finding: -finding.cost_s)
 
 
-def _open_waits(history: History) -> list[Finding]:
+def open_waits(history: History) -> list[Finding]:
     """Returns the finding that the training has waited for a batch for 5 s and 20 usual steps, and still does.
 
     It is told while the training waits, which may be for ever.

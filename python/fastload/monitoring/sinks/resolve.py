@@ -6,14 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from fastload.monitoring.sinks.function import Function
 from fastload.monitoring.sinks.jsonl import JsonLines
-from fastload.monitoring.sinks.mlflow import Mlflow
-from fastload.monitoring.sinks.opentelemetry import OpenTelemetry
 from fastload.monitoring.sinks.prometheus import Prometheus
 from fastload.monitoring.sinks.sink import Sink
-from fastload.monitoring.sinks.tensorboard import TensorBoard
-from fastload.monitoring.sinks.wandb import Wandb
+from fastload.monitoring.sinks.trackers import (
+    Function,
+    Mlflow,
+    OpenTelemetry,
+    TensorBoard,
+    Wandb,
+)
 from fastload.rank_files import file_of
 
 __all__ = ["resolve"]

@@ -16,8 +16,7 @@ class Sink:
 
     Attributes:
         name: The name in messages.
-        is_instant: True if `write` only keeps the window for a later reader; then the thread that makes windows
-            calls it, and no slow sink holds it up.
+        is_instant: True if `write` only keeps the window for a later reader; then no other sink holds it up.
         is_file: True if `write` only appends to a file; then no tracker holds it up.
     """
 

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,7 +28,8 @@ _EXIT_S = 2.0
 class Writer:
     """Writes windows to sinks, in daemon threads; closes by itself at exit.
 
-    One thread serves all trackers and functions, another one the files, which no tracker holds up.
+    One thread serves all trackers and functions, another one the files, a third one those that are read later: so
+    no tracker holds up the others.
 
     Args:
         sinks: The sinks.
@@ -36,25 +37,23 @@ class Writer:
     """
 
     def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any] | None = None) -> None:
-        settings = dict(settings or {})
-        instant = _Instant([sink for sink in sinks if sink.is_instant], settings)
-        queued = [sink for sink in sinks if not sink.is_instant]
-        groups = [[sink for sink in queued if sink.is_file == is_file] for is_file in (True, False)]
-        self._queues = [_Queue(group, settings) for group in groups if group]
-        self._parts: list[_Instant | _Queue] = [*self._queues, instant]
+        groups = defaultdict(list)
+        for sink in sinks:
+            groups[sink.is_file, sink.is_instant].append(sink)
+        self._queues = [_Queue(group, dict(settings or {})) for group in groups.values()]
         # Threads keep a queue, not the writer, which closes when it is collected.
-        self._finalizer = weakref.finalize(self, _close, self._parts, _EXIT_S, "")
+        self._finalizer = weakref.finalize(self, _close, self._queues, _EXIT_S, "")
 
     def put(self, window: Window, findings: Sequence[Finding]) -> None:
         """Queues a window; where 64 wait, the oldest is dropped."""
         findings = tuple(findings)
-        for part in self._parts:
-            part.put(window, findings)
+        for queue in self._queues:
+            queue.put(window, findings)
 
     @property
     def dropped(self) -> int:
         """The number of windows that a sink did not write: too many waited, it failed, or the writer was closed."""
-        return max((part.dropped for part in self._parts), default=0)
+        return max((queue.dropped for queue in self._queues), default=0)
 
     def close(self, timeout_s: float = _EXIT_S, summary: str = "") -> None:
         """Writes the queued windows and closes the sinks, for at most `timeout_s` seconds; safe to call twice.
@@ -64,76 +63,15 @@ class Writer:
             summary: The monitor's summary of the whole run.
         """
         if self._finalizer.detach() is not None:
-            _close(self._parts, timeout_s, summary)
+            _close(self._queues, timeout_s, summary)
 
 
-def _close(parts: Sequence["_Instant | _Queue"], timeout_s: float, summary: str) -> None:
+def _close(queues: Sequence["_Queue"], timeout_s: float, summary: str) -> None:
     until_s = time.monotonic() + timeout_s
-    for part in parts:
-        part.end(summary)
-    for part in parts:
-        part.join(until_s, timeout_s)
-
-
-class _Target:
-    """A sink with its errors in a row."""
-
-    def __init__(self, sink: Sink) -> None:
-        self.sink = sink
-        self._errors = 0
-
-    @property
-    def is_alive(self) -> bool:
-        """True until the sink has failed three times in a row."""
-        return self._errors < _ERRORS
-
-    def call(self, method: str, *arguments: Any) -> bool:
-        """Calls a method of the sink, unless it has ended; an error is counted, the third is logged.
-
-        Returns:
-            Whether the sink has done it.
-        """
-        if not self.is_alive:
-            return False
-        try:
-            getattr(self.sink, method)(*arguments)
-        except BaseException as error:  # SystemExit of a user's function would end the thread
-            self._errors += 1
-            if not self.is_alive:
-                message = (
-                    "the monitor writes no more to %s after %d errors in a row; the last: %s: %s"
-                )
-                _log.warning(message, self.sink.name, _ERRORS, type(error).__name__, error)
-            return False
-        self._errors = 0
-        return True
-
-
-class _Instant:
-    """Sinks that only keep the newest window."""
-
-    def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any]) -> None:
-        self.dropped = 0
-        self._targets = [_Target(sink) for sink in sinks]
-        self._pid = os.getpid()
-        self._each("start", settings)
-
-    def put(self, window: Window, findings: Sequence[Finding]) -> None:
-        self.dropped += not self._each("write", window, findings)
-
-    def end(self, summary: str) -> None:
-        self._each("close", summary)
-        self._targets = []
-
-    def join(self, until_s: float, timeout_s: float) -> None:
-        """Waits for nothing."""
-
-    def _each(self, method: str, *arguments: Any) -> bool:
-        """Calls a method of all sinks; returns true if each has done it."""
-        if os.getpid() != self._pid:
-            return True
-        done = [target.call(method, *arguments) for target in self._targets]
-        return all(done)
+    for queue in queues:
+        queue.end(summary)
+    for queue in queues:
+        queue.join(until_s, timeout_s)
 
 
 class _Queue:
@@ -141,7 +79,8 @@ class _Queue:
 
     def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any]) -> None:
         self.dropped = 0
-        self._targets = [_Target(sink) for sink in sinks]
+        self._sinks = sinks
+        self._errors = [0] * len(sinks)  # of each, in a row
         self._waiting: deque[tuple[Window, Sequence[Finding]]] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
@@ -198,11 +137,27 @@ class _Queue:
 
     def _each(self, method: str, *arguments: Any) -> bool:
         """Calls a method of all sinks; returns true if each has done it."""
-        done = []
-        for target in self._targets:
-            self._busy = target.sink.name
-            done.append(target.call(method, *arguments))
+        done = [self._call(place, method, *arguments) for place in range(len(self._sinks))]
         return all(done)
+
+    def _call(self, place: int, method: str, *arguments: Any) -> bool:
+        """Calls a method of a sink, unless it has failed three times in a row; returns true if it has done it."""
+        if self._errors[place] == _ERRORS:
+            return False
+        sink = self._sinks[place]
+        self._busy = sink.name
+        try:
+            getattr(sink, method)(*arguments)
+        except BaseException as error:  # SystemExit of a user's function would end the thread
+            self._errors[place] += 1
+            if self._errors[place] == _ERRORS:
+                message = (
+                    "the monitor writes no more to %s after %d errors in a row; the last: %s: %s"
+                )
+                _log.warning(message, sink.name, _ERRORS, type(error).__name__, error)
+            return False
+        self._errors[place] = 0
+        return True
 
     def _take(self) -> tuple[Window, Sequence[Finding]] | None:
         """Waits for a window; None once the queue is closed and empty."""

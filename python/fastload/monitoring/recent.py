@@ -9,15 +9,13 @@ import threading
 
 import numpy as np
 
-from fastload.monitoring.record import Steps, Window
+from fastload.monitoring.record import COLUMNS, Steps, Window
 
 __all__ = ["Recent"]
 
 _STEPS = 1 << 16
 _WINDOWS = 1 << 12
 _MOST_SCALARS = 96
-_COLUMNS = ("number", "end_s", "wait_s", "own_s", "gc_s", "region_s", "rows", "epoch", "batch")
-_INTEGERS = ("number", "rows", "epoch", "batch")
 
 
 class Recent:
@@ -25,7 +23,7 @@ class Recent:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # the user's thread reads what the monitor's thread adds
-        self._steps = np.full((len(_COLUMNS), _STEPS), 0.0)
+        self._steps = np.full((len(COLUMNS), _STEPS), 0.0)
         self._marks = np.full((6, _WINDOWS), 0.0)  # step, times, rank, begin and end of its steps
         self._scalars = np.full((_MOST_SCALARS, _WINDOWS), math.nan)
         self._names: dict[str, int] = {}
@@ -33,7 +31,7 @@ class Recent:
 
     def add(self, window: Window) -> None:
         """Adds a window; of one with more than 65,536 steps, the latest are kept."""
-        columns = [getattr(window.steps, name)[-_STEPS:] for name in _COLUMNS]
+        columns = [column[-_STEPS:] for column in window.steps.columns().values()]
         with self._lock:
             steps = self._step_count + len(columns[0])
             self._steps[:, np.arange(self._step_count, steps) % _STEPS] = columns
@@ -62,20 +60,7 @@ class Recent:
         step, time_s, monotonic_s, rank, begin, end = self._marks[:, at].tolist()
         columns = self._steps[:, np.arange(int(begin), int(end)) % _STEPS]
         figures = self._scalars[: len(self._names), at].tolist()
-        return Window(
-            step=int(step),
-            time_s=time_s,
-            monotonic_s=monotonic_s,
-            rank=int(rank),
-            scalars={
-                name: value
-                for name, value in zip(self._names, figures, strict=False)
-                if math.isfinite(value)
-            },
-            steps=Steps(
-                **{
-                    name: column.astype(np.int64) if name in _INTEGERS else column
-                    for name, column in zip(_COLUMNS, columns, strict=True)
-                }
-            ),
-        )
+        named = zip(self._names, figures, strict=False)
+        scalars = {name: value for name, value in named if math.isfinite(value)}
+        steps = Steps(*map(np.ndarray.astype, columns, COLUMNS.values()))
+        return Window(int(step), time_s, monotonic_s, int(rank), scalars, steps)

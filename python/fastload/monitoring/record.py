@@ -4,12 +4,13 @@ Owns the fields. Times are in seconds; a unit is part of a name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Finding", "Steps", "Window"]
+__all__ = ["COLUMNS", "Finding", "Steps", "Window"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,17 @@ class Steps:
     def __len__(self) -> int:
         """Returns the number of steps."""
         return len(self.number)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Returns the arrays by their names, in the order of `COLUMNS`."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+COLUMNS: Mapping[str, type] = {
+    each.name: np.int64 if each.name in ("number", "rows", "epoch", "batch") else np.float64
+    for each in fields(Steps)
+}
+"""The dtypes of the arrays of `Steps`, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,16 +94,11 @@ def write_trace(
 
 
 class _Events:
-    """Makes events.
-
-    Args:
-        pid: Id of the process.
-        offset_ns: The offset of the trace's clock from the monotonic one.
-    """
+    """Makes events."""
 
     def __init__(self, pid: int, offset_ns: int) -> None:
         self._pid = pid
-        self._offset_ns = offset_ns
+        self._offset_ns = offset_ns  # of the trace's clock from the monotonic one
         self._tracks: dict[tuple[str, int], int] = {}
 
     def steps(
@@ -112,19 +107,8 @@ class _Events:
         """Yields a wait, with the stages that were waited for, and the own time of each step."""
         end_ns = 0
         for window in windows:
-            steps = window.steps
-            columns = (
-                steps.number,
-                steps.end_s,
-                steps.wait_s,
-                steps.own_s,
-                steps.gc_s,
-                steps.region_s,
-                steps.rows,
-                steps.epoch,
-                steps.batch,
-                1000 * wait_stages(steps, stages),
-            )
+            split_ms = 1000 * wait_stages(window.steps, stages)
+            columns = [*window.steps.columns().values(), split_ms]
             for number, end_s, wait_s, own_s, gc_s, region_s, rows, epoch, batch, split in zip(
                 *(column.tolist() for column in columns), strict=True
             ):

@@ -18,13 +18,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fastload.monitoring.record import Finding, Steps, Window
+from fastload.monitoring.record import COLUMNS, Finding, Steps, Window
 from fastload.monitoring.sinks.jsonl import VERSION
 
 __all__ = ["Run", "RunFile", "RunFileError", "file_of"]
 
 _T = TypeVar("_T")
-_INTEGERS = ("number", "rows", "epoch", "batch")
 _LATEST_S = 1e11  # of any clock: the year 5138
 _FEWEST = 4  # windows from which their usual length is known
 
@@ -215,17 +214,15 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def _steps(columns: Mapping[str, list[float | None]]) -> Steps:
-    made: dict[str, Any] = {
-        each.name: np.array(columns[each.name], np.int64 if each.name in _INTEGERS else np.float64)
-        for each in fields(Steps)
-    }
-    if len({len(column) for column in made.values()}) > 1:
+    made = Steps(*(np.array(columns[name], dtype) for name, dtype in COLUMNS.items()))
+    found = made.columns().values()
+    if len({len(column) for column in found}) > 1:
         msg = "the columns of a window have different lengths"
         raise ValueError(msg)
-    if any(np.any(np.abs(made[name]) > _LATEST_S) for name in made.keys() - set(_INTEGERS)):
+    if any(column.dtype.kind == "f" and np.any(np.abs(column) > _LATEST_S) for column in found):
         msg = "a time of a step is out of range"
         raise ValueError(msg)
-    return Steps(**made)
+    return made
 
 
 def file_of(pid: int) -> str:

@@ -210,12 +210,8 @@ def _marks(run: Run, axis: tuple[str, Callable[[float], float]]) -> list[Mark]:
 
 
 def _all_steps(run: Run) -> Steps:
-    names = Steps.__dataclass_fields__
-    columns = {
-        name: np.concatenate([getattr(window.steps, name) for window in run.windows])
-        for name in names
-    }
-    return Steps(**columns)
+    columns = [window.steps.columns().values() for window in run.windows]
+    return Steps(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _longest(run: Run) -> Chart:

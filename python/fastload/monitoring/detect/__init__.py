@@ -9,9 +9,8 @@ from fastload.monitoring.detect.findings import Standing, drift_of, findings
 from fastload.monitoring.detect.growth import growth
 from fastload.monitoring.detect.history import Context, History
 from fastload.monitoring.detect.jumps import jump
-from fastload.monitoring.detect.periods import dense_period, stall_periods
-from fastload.monitoring.detect.stalls import stalls
-from fastload.monitoring.detect.starvation import starvation
+from fastload.monitoring.detect.level_findings import starvation
+from fastload.monitoring.detect.pauses import dense_period, stall_periods, stalls
 
 __all__ = [
     "Context",

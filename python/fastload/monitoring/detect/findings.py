@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fastload.monitoring.detect.growth import memory_findings
 from fastload.monitoring.detect.history import Context, History
 from fastload.monitoring.detect.level_findings import drift_of, level_findings
-from fastload.monitoring.detect.memory_findings import memory_findings
 from fastload.monitoring.detect.pause_findings import pause_findings
-from fastload.monitoring.detect.stalls import LONG_S, LONG_STEPS
+from fastload.monitoring.detect.pauses import LONG_S, LONG_STEPS
 from fastload.monitoring.record import Finding
 
 __all__ = ["Standing", "drift_of", "findings"]

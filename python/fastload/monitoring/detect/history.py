@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastload.monitoring.detect.estimates import trimmed_mean
+from fastload.monitoring.detect.pauses import stalls
 from fastload.monitoring.detect.rings import Ring, Trail
-from fastload.monitoring.detect.stalls import stalls
 from fastload.monitoring.record import Steps, Window
 
 __all__ = ["Context", "History"]

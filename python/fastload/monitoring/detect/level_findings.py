@@ -1,6 +1,7 @@
 """Findings on the level of steps over windows: drift, jumps, starvation, a machine that slows the training."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +10,9 @@ from fastload.monitoring.detect.drift import Drift, drift
 from fastload.monitoring.detect.estimates import is_usually
 from fastload.monitoring.detect.history import History
 from fastload.monitoring.detect.jumps import Jump, jump
-from fastload.monitoring.detect.starvation import starvation
 from fastload.monitoring.record import Finding
 
-__all__ = ["drift_of", "level_findings"]
+__all__ = ["Starvation", "drift_of", "level_findings", "starvation"]
 
 Floats = NDArray[np.float64]
 Levels = dict[str, Floats]
@@ -68,6 +68,7 @@ _STAGES = {
 _QUEUED_SHARE = 0.5
 """Share of the longer time of a step that the training thread must have waited for a CPU."""
 _RECENT = 30
+_LEAST_STARVED_SHARE = 0.1
 _LEAST_SIDE = 7
 
 
@@ -209,6 +210,47 @@ def _least(name: str) -> float:
     if name in _MACHINE:
         return _MACHINE[name][0]
     return 1e6 if name.endswith("_bytes") else 0.05 if name.endswith("_share") else 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Starvation:
+    """The share of the time in which the training, or its accelerator, has no data.
+
+    Attributes:
+        share: Median of the newest windows, 0 to 1.
+        windows: Number of windows.
+        index: Position of the first window since which the share is as high, within what was given.
+        is_starved: The accelerator had no work, rather than the training thread.
+    """
+
+    share: float
+    windows: int
+    index: int
+    is_starved: bool
+
+
+def starvation(wait_share: Floats, starved_share: Floats) -> Starvation | None:
+    """Finds that a tenth of the time or more is spent without data, in the newest 30 windows.
+
+    While an accelerator has work queued, a wait of the training thread costs nothing. So where it is known how
+    long the accelerator had none, that decides, whatever its utilisation says.
+
+    Args:
+        wait_share: Share of each window in which the training waited for batches, shape `(windows,)`.
+        starved_share: Share of each window in which the accelerator had no work because of that; NaN if unknown.
+
+    Returns:
+        None where the median is below a tenth, or could be by chance (sign test).
+    """
+    is_starved = len(starved_share) > 0 and not bool(np.isnan(starved_share[-_RECENT:]).all())
+    shares = starved_share if is_starved else wait_share
+    known = np.flatnonzero(~np.isnan(shares))
+    newest = shares[known[-_RECENT:]]
+    if not is_usually(newest >= _LEAST_STARVED_SHARE):
+        return None
+    low = np.flatnonzero(shares[known] < _LEAST_STARVED_SHARE / 2)
+    index = int(known[low[-1] + 1]) if len(low) and low[-1] + 1 < len(known) else int(known[0])
+    return Starvation(float(np.median(newest)), len(newest), index, is_starved)
 
 
 def _starved(history: History) -> list[Finding]:

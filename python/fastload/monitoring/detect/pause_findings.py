@@ -6,8 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastload.monitoring.detect.history import Context, History
-from fastload.monitoring.detect.periods import Period, dense_period, stall_periods
-from fastload.monitoring.detect.stalls import LONG_S, LONG_STEPS
+from fastload.monitoring.detect.pauses import (
+    LONG_S,
+    LONG_STEPS,
+    Period,
+    dense_period,
+    stall_periods,
+)
 from fastload.monitoring.record import Finding
 
 __all__ = ["pause_findings"]

@@ -19,7 +19,7 @@ import socket
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -152,11 +152,11 @@ def _close(file: int, path: Path) -> None:
 def _columns(steps: Steps) -> Iterator[str]:
     """Yields the columns of the steps as members of a JSON object, at most 256 steps of them."""
     kept = _kept(steps.wait_s + steps.own_s)
-    for place, field in enumerate(fields(steps)):
-        column = getattr(steps, field.name)[kept]
-        if column.dtype.kind == "f":
-            column = np.round(column, _DIGITS)
-        yield f"{', ' if place else ''}{json.dumps(field.name)}: {_json(column.tolist())}"
+    for place, (name, column) in enumerate(steps.columns().items()):
+        values = column[kept]
+        if values.dtype.kind == "f":
+            values = np.round(values, _DIGITS)
+        yield f"{', ' if place else ''}{json.dumps(name)}: {_json(values.tolist())}"
 
 
 def _kept(lengths_s: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -171,12 +171,7 @@ def _kept(lengths_s: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def time_of(kept: Steps, count: float) -> float:
-    """Returns the time of all steps of a window, in seconds; estimated if not all were kept.
-
-    Args:
-        kept: The steps that were kept.
-        count: Number of steps of the window.
-    """
+    """Returns the time of all `count` steps of a window, in seconds; estimated if not all were kept."""
     took_s = np.sort(kept.wait_s + kept.own_s)[::-1]
     if not count > len(took_s) > _STEPS // 2:
         return float(took_s.sum())

@@ -1,7 +1,7 @@
-"""Periods: what comes back every so many steps, or every so many seconds.
+"""Stalls, single steps that take far longer than those before them; and periods, in steps or on the clock.
 
-Owns two tests. `stall_periods` folds the times of stalls, which are few and large. `dense_period` folds every
-step, and finds what is smaller than the noise of one step.
+Owns two tests for periods. `stall_periods` folds the times of stalls, which are few and large. `dense_period` folds
+every step, and finds what is smaller than the noise of one step.
 """
 
 import math
@@ -20,13 +20,20 @@ from fastload.monitoring.detect.estimates import (
     student_z,
 )
 
-__all__ = ["CLOCK_PERIODS_S", "Period", "dense_period", "stall_periods"]
+__all__ = ["LONG_S", "LONG_STEPS", "Period", "Stalls", "dense_period", "stall_periods", "stalls"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Hits = NDArray[np.bool_]
 
-CLOCK_PERIODS_S = (30.0, 60.0, 120.0, 300.0, 600.0)
+LONG_S = 5.0
+LONG_STEPS = 20.0
+"""A single stall of this many seconds and usual steps is reported by itself."""
+_MADS = 9.0
+_LEAST_FACTOR = 1.5
+_SHORTEST_S = 1e-9
+
+_CLOCK_PERIODS_S = (30.0, 60.0, 120.0, 300.0, 600.0)
 """Seconds after which loggers write, sinks flush and jobs of the machine run."""
 
 _LEAST_STALLS = 5
@@ -45,6 +52,40 @@ _LEAST_ROWS = 16
 _LONGEST_DENSE = 256
 _CLIP = 3.0
 _TREND = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """The stalls among some steps.
+
+    Attributes:
+        index: Positions of the stalled steps; int64.
+        excess_s: The time by which each was longer than usual, as long as `index`.
+        usual_s: Median of the usual steps.
+        threshold_s: A step longer than this is a stall.
+    """
+
+    index: NDArray[np.int64]
+    excess_s: NDArray[np.float64]
+    usual_s: float
+    threshold_s: float
+
+
+def stalls(step_s: NDArray[np.float64], usual_s: NDArray[np.float64]) -> Stalls:
+    """Finds the steps that are longer than the median times the larger of 1.5 and e^(9 MAD).
+
+    The MAD is that of the logarithms, because steps of batches whose lengths vary are log-normal. For small
+    variation this is median + max(9 MAD, median / 2). Of log-normal steps, 6 in 10^10 exceed 9 MAD.
+
+    Args:
+        step_s: Durations of the steps to judge, shape `(steps,)`.
+        usual_s: Durations of recent steps, those to judge included.
+    """
+    center, mad = median_and_mad(np.log(np.maximum(usual_s, _SHORTEST_S)))
+    median_s = math.exp(center)
+    threshold_s = median_s * max(_LEAST_FACTOR, math.exp(min(_MADS * mad, 700.0)))
+    index = np.flatnonzero(step_s > threshold_s)
+    return Stalls(index, step_s[index] - median_s, median_s, threshold_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +255,9 @@ def _on_steps(at: Integers, candidates: Iterable[int]) -> list[Fit]:
 def _on_clock(end_s: Floats, usual_s: float) -> list[Fit]:
     """Returns the periods on the clock that pass."""
     span = float(end_s[-1] - end_s[0])
-    trials = len(CLOCK_PERIODS_S) + _GAP_TRIALS
+    trials = len(_CLOCK_PERIODS_S) + _GAP_TRIALS
     fits: list[Fit] = []
-    for period in (*CLOCK_PERIODS_S, _fitted_gap(end_s)):
+    for period in (*_CLOCK_PERIODS_S, _fitted_gap(end_s)):
         if not 0.0 < period <= span / 2:
             continue
         width = max(_PHASE_BIN, 2 * usual_s / period)

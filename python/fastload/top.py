@@ -9,7 +9,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 try:
     from rich import box
@@ -76,13 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def frame(file: RunFile, now_s: float, width: int = 80) -> RenderableType:
-    """Returns the lines of the terminal: the findings first, because a terminal cuts off what it has no room for.
-
-    Args:
-        file: The run.
-        now_s: Unix time.
-        width: Characters of a line.
-    """
+    """Returns the lines of the terminal: the findings first, because a terminal cuts off what it has no room for."""
     run = file.run
     if run is None or not run.windows:
         return Text(f"{file.path}: no window yet")
@@ -112,16 +107,16 @@ def _head(file: RunFile, run: Run, now_s: float) -> Iterator[Text]:
     yield Text(" · ".join(words), style="dim")
 
 
-def _is_gone(start: object) -> bool:
+def _is_gone(start: Mapping[str, Any]) -> bool:
     """Returns true if the process of a run ran on this host and does not exist any more."""
-    if not isinstance(start, dict) or start.get("host") != os.uname().nodename:
+    if start.get("host") != os.uname().nodename:
         return False
     try:
-        os.kill(int(start["pid"]), 0)
+        os.kill(start["pid"], 0)
     except ProcessLookupError:
         return True
-    except (PermissionError, KeyError, ValueError, OverflowError):
-        return False
+    except (PermissionError, KeyError, OverflowError):
+        pass
     return False
 
 

@@ -26,6 +26,7 @@ __all__ = ["Run", "RunFile", "RunFileError", "file_of"]
 _T = TypeVar("_T")
 _LATEST_S = 1e11  # of any clock: the year 5138
 _FEWEST = 4  # windows from which their usual length is known
+_WRONG = (KeyError, TypeError, ValueError, OverflowError)  # of values that no monitor writes
 
 
 class RunFileError(ValueError):
@@ -128,7 +129,7 @@ class RunFile:
             return
         try:
             self._add(self.run, kind, values)
-        except (KeyError, TypeError, ValueError, OverflowError):
+        except _WRONG:
             self.damaged += 1
 
     @staticmethod
@@ -148,32 +149,21 @@ class RunFile:
 
 def _start(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the line `start` without the values that have another type than a monitor writes."""
-    return {
-        name: value
-        for name, value in values.items()
-        if isinstance(value, _STARTS_WITH.get(name, object)) and _is_clock(name, value)
-    }
-
-
-_STARTS_WITH: dict[str, Any] = {
-    "time_s": int | float,
-    "pid": int,
-    "rank": int,
-    "host": str,
-    "loader": dict,
-}
-"""The types of the values of a line `start`."""
-
-
-def _is_clock(name: str, value: Any) -> bool:
-    return name != "time_s" or abs(value) <= _LATEST_S
+    found = {}
+    for name, value in values.items():
+        with contextlib.suppress(*_WRONG):
+            found[name] = _read(name, value)
+    return found
 
 
 def _made(kind: type[_T], values: Mapping[str, Any]) -> _T:
-    found = {each.name: values[each.name] for each in fields(kind)}  # type: ignore[arg-type]
-    for name in _READ.keys() & found.keys():
-        found[name] = _READ[name](found[name])
-    return kind(**found)
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _read(name, values[name]) for name in names})
+
+
+def _read(name: str, value: Any) -> Any:
+    """Returns the value of a field; raises one of `_WRONG` if a monitor does not write such values."""
+    return _READ[name](value) if name in _READ else value
 
 
 def _number(value: float | None) -> float:
@@ -200,17 +190,14 @@ def _scalars(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "step": operator.index,
-    "rank": operator.index,
-    "since_step": operator.index,
-    "time_s": _clock,
-    "monotonic_s": _clock,
-    "since_s": _clock,
+    **dict.fromkeys(("step", "rank", "since_step", "pid"), operator.index),
+    **dict.fromkeys(("time_s", "monotonic_s", "since_s"), _clock),
+    **dict.fromkeys(("kind", "what", "evidence", "advice", "owner", "host"), _text),
     "cost_s": _number,
-    **dict.fromkeys(("kind", "what", "evidence", "advice", "owner"), _text),
     "scalars": _scalars,
+    "loader": dict,
 }
-"""The readers of the fields of windows and findings, by name."""
+"""The readers of the fields of windows, findings and lines `start`, by name."""
 
 
 def _steps(columns: Mapping[str, list[float | None]]) -> Steps:

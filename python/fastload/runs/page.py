@@ -93,24 +93,15 @@ def _advice(run: Run) -> str:
 def _facts(run: Run) -> Iterator[tuple[str, str, str]]:
     last = run.windows[-1]
     yield "duration", duration(last.time_s - _begun_s(run)), f"{last.step + 1:,} steps"
-    for name, more in (
-        ("samples_per_s", "the median"),
-        ("wait_share", "of the time, the median"),
-        ("own_s", "per step, the median"),
-        ("rss_bytes", "at most"),
+    for name, words, kind, more in (
+        ("samples_per_s", "samples per second", median, "the median"),
+        ("wait_share", "training waits", median, "of the time, the median"),
+        ("own_s", "the training's own time", median, "per step, the median"),
+        ("rss_bytes", "memory of the process", max, "at most"),
     ):
         values = _values(run, name)
         if values:
-            value = max(values) if more == "at most" else median(values)
-            yield _FACTS[name], shown(name, value), more
-
-
-_FACTS = {
-    "samples_per_s": "samples per second",
-    "wait_share": "training waits",
-    "own_s": "the training's own time",
-    "rss_bytes": "memory of the process",
-}
+            yield words, shown(name, kind(values)), more
 
 
 def _values(run: Run, name: str) -> list[float]:
@@ -120,7 +111,9 @@ def _values(run: Run, name: str) -> list[float]:
 
 def _charts(run: Run) -> Iterator[Chart]:
     """Yields the charts for which the run has figures."""
-    axis = _axis(run)
+    axis, place = _axis(run)
+    offset_s = run.windows[-1].time_s - run.windows[-1].monotonic_s
+    marks = _marks(run, lambda finding: place(finding.since_s + offset_s))
     if any(len(window.steps) for window in run.windows):
         yield _longest(run)
     for heading, note, units, names in (
@@ -145,10 +138,10 @@ def _charts(run: Run) -> Iterator[Chart]:
         series = [
             Series(named(name), "area", points, colour)
             for colour, name in enumerate(names, 1)
-            if (points := _curve(run, name, size, axis))
+            if (points := _curve(run, name, size, place))
         ]
-        if series and any(len(each.points) > 1 for each in series):
-            yield Chart(heading, note, axis[0], unit, series, _marks(run, axis))
+        if any(len(each.points) > 1 for each in series):
+            yield Chart(heading, note, axis, unit, series, marks)
 
 
 _TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
@@ -156,12 +149,7 @@ _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 def _unit(most: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    """Returns the name and the size of the unit in which a chart's values are written.
-
-    Args:
-        most: The largest value.
-        units: The units, the largest first.
-    """
+    """Returns the name and the size of the unit, of those largest first, for values up to `most`."""
     return next((unit for unit in units if most >= _NEARLY * unit[1]), units[-1])
 
 
@@ -185,28 +173,21 @@ def _memory(run: Run) -> list[str]:
     return kept[:4]
 
 
-def _curve(
-    run: Run, name: str, unit: float, axis: tuple[str, Callable[[float], float]]
-) -> list[Point]:
+def _curve(run: Run, name: str, unit: float, place: Callable[[float], float]) -> list[Point]:
     windows = [w for w in run.whole_windows() if math.isfinite(w.scalars.get(name, math.nan))]
     stride = -(-len(windows) // _POINTS) or 1
     points = []
     for first in range(0, len(windows), stride):
         group: list[Window] = windows[first : first + stride]
         value = median(window.scalars[name] for window in group)
-        at = axis[1](group[-1].time_s)
         tip = f"step {group[-1].step + 1:,}: {named(name)} {shown(name, value)}"
-        points.append(Point(at, max(0.0, value) / unit, tip))
+        points.append(Point(place(group[-1].time_s), max(0.0, value) / unit, tip))
     return points
 
 
-def _marks(run: Run, axis: tuple[str, Callable[[float], float]]) -> list[Mark]:
-    """Returns a line where the costliest finding began."""
-    offset_s = run.windows[-1].time_s - run.windows[-1].monotonic_s
-    return [
-        Mark(axis[1](finding.since_s + offset_s), finding.kind, is_bad=True)
-        for _, finding in _by_cost(run)[:1]
-    ]
+def _marks(run: Run, place: Callable[[Finding], float]) -> list[Mark]:
+    """Returns a line where the costliest finding began, given the place of a finding on the axis."""
+    return [Mark(place(each), each.kind, is_bad=True) for _, each in _by_cost(run)[:1]]
 
 
 def _all_steps(run: Run) -> Steps:
@@ -225,9 +206,7 @@ def _longest(run: Run) -> Chart:
         value = float(took_s[place])
         tip = f"step {steps.number[place]:,}: {duration(value)}, of which {duration(steps.wait_s[place])} waiting"
         points.append(Point(float(steps.number[place]), value / size, tip))
-    marks = [
-        Mark(finding.since_step, finding.kind, is_bad=True) for _, finding in _by_cost(run)[:1]
-    ]
+    marks = _marks(run, lambda finding: finding.since_step)
     note = "Each point is the longest step of a stretch."
     series = [Series("longest step", "area", points, 4)]
     return Chart("Longest steps", note, "step", unit, series, marks)

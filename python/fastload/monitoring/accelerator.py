@@ -18,8 +18,6 @@ _MEMORY = {
     "inactive_split_bytes.all.current": "cuda_inactive_bytes",
     "num_alloc_retries": "cuda_alloc_retries",
 }
-_PINNED = {"allocated_bytes.current": "pinned_bytes"}
-"""What of it is in use is not told: up to torch 2.11 that figure only grows (pytorch/pytorch#179380, #182404)."""
 
 # Bits of `nvmlDeviceGetCurrentClocksEventReasons`; nvml.h.
 _REASONS = {
@@ -73,8 +71,10 @@ class Cuda:
         properties = torch.cuda.get_device_properties(self._device)
         figures["cuda_limit_bytes"] = float(properties.total_memory)
         if hasattr(torch.cuda, "host_memory_stats"):
+            # how much of it is in use is not known: up to 2.11 that figure only grows (pytorch/pytorch#179380, #182404)
             host = torch.cuda.host_memory_stats()
-            figures |= {name: float(host[key]) for key, name in _PINNED.items() if key in host}
+            if "allocated_bytes.current" in host:
+                figures["pinned_bytes"] = float(host["allocated_bytes.current"])
         if self._nvml is None:
             self._nvml = _Nvml(self._device)
         return figures | self._nvml.reasons()

@@ -9,11 +9,7 @@ _READINGS = 9
 
 
 def ahead_ns(clock: Callable[[], int]) -> int:
-    """Returns how far the monotonic clock is ahead of another one, by the closest of several readings.
-
-    Args:
-        clock: Reads the other one, in nanoseconds.
-    """
+    """Returns how far the monotonic clock is ahead of another one, in nanoseconds, by the closest of several readings."""
     readings = []
     for _ in range(_READINGS):
         before_ns = time.monotonic_ns()

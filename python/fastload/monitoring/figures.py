@@ -14,28 +14,17 @@ _BORDER = 2  # first batches of an epoch: workers start
 
 
 class StepFigures:
-    """Turns steps into figures.
-
-    Args:
-        recorder: The recorder that has them.
-    """
+    """Turns the steps of a recorder into figures."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._start_s = self._probed_s = self._starved_s = 0.0
 
     def read(self, steps: Steps, now_s: float) -> dict[str, float]:
-        """Returns the figures of a window.
+        """Returns the figures of a window that ends now, by the monotonic clock.
 
-        Args:
-            steps: Its steps.
-            now_s: The monotonic clock at its end.
-
-        Returns:
-            `steps` and `start_s`; `open_step_s` if a step is at work; `open_wait_s` if a batch is waited for, which is
-            not one of the first two of an epoch; and if steps have ended `wait_s`, `own_s` (medians),
-            `wait_max_s`, `own_max_s`, `wait_share`, `gc_share`, `region_share`, `epoch`, and as far as known
-            `starved_share`, `samples_per_s`.
+        They are `steps` and `start_s`; `open_step_s` if a step is at work; `open_wait_s` if a batch is waited for,
+        which is not one of the first two of an epoch; and the others if steps have ended.
         """
         recorder = self._recorder
         probed_s = recorder.probed_s - self._probed_s
@@ -82,12 +71,7 @@ class Totals:
         self._start_s = 0.0
 
     def add(self, steps: Steps, start_s: float) -> None:
-        """Adds the steps of a window.
-
-        Args:
-            steps: The steps.
-            start_s: Seconds that starting iterators took so far.
-        """
+        """Adds the steps of a window, and sets the seconds that starting iterators took so far."""
         self._start_s = start_s
         if len(steps):
             self.steps = int(steps.number[-1]) + 1
@@ -98,13 +82,7 @@ class Totals:
     def summary(
         self, settings: Mapping[str, Any], findings: Sequence[Finding], drift: str = ""
     ) -> str:
-        """Returns the summary of the run, a line per fact.
-
-        Args:
-            settings: The loader's, by name.
-            findings: The findings.
-            drift: The detectors' sentence on the drift.
-        """
+        """Returns the summary of the run, a line per fact; `drift` is the detectors' sentence on it."""
         if not self._counted:
             return "no steps yet"
         sums, counted = self._sums, self._counted

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fastload.machine import cgroup, kernel_file
 from fastload.machine.strain import Gauge
 
-__all__ = ["Host", "Scheduled", "Stops", "scheduled_s"]
+__all__ = ["Host", "Stops"]
 
 _VMSTAT = Path("/proc/vmstat")
 _COUNTED = {
@@ -54,7 +54,7 @@ class Host:
     def _queued_since(self, thread: int) -> dict[str, float]:
         """Returns `queued_s`; nothing for a thread that was not read before."""
         before, self._queued = self._queued, None
-        scheduled = scheduled_s(thread)
+        scheduled = _scheduled_s(thread)
         if scheduled is None:
             return {}
         self._queued = thread, scheduled.queued_s
@@ -70,15 +70,11 @@ class Stops:
         self._stopped_s = self._active_s = 0.0
 
     def note(self, late_s: float, thread: int) -> None:
-        """Counts a lateness that a busy machine does not explain, if the training thread had nothing to compute.
+        """Counts by how much the monitor's thread woke late, unless the training thread was busy, or the machine.
 
         Then either the process was stopped, or its native code waited without giving up the interpreter.
-
-        Args:
-            late_s: The delay with which the monitor's thread woke, in seconds.
-            thread: The training thread's number in the system.
         """
-        scheduled = scheduled_s(thread)
+        scheduled = _scheduled_s(thread)
         if scheduled is None:
             return
         before_s, self._active_s = self._active_s, sum(scheduled)
@@ -91,24 +87,21 @@ class Stops:
         return stopped_s
 
 
-class Scheduled(NamedTuple):
+class _Scheduled(NamedTuple):
     """The time that a thread ran and waited so far, in seconds."""
 
     running_s: float  # on a CPU
     queued_s: float  # ready to run while no CPU was free
 
 
-def scheduled_s(thread: int) -> Scheduled | None:
-    """Returns the scheduler's times of a thread of this process; None if they are not known.
+def _scheduled_s(thread: int) -> _Scheduled | None:
+    """Returns the scheduler's times of a thread, by its number in the system; None if they are not known.
 
     Format: `scheduler/sched-stats` of the kernel's documentation.
-
-    Args:
-        thread: Its number in the system.
     """
     match kernel_file.read(Path(f"/proc/self/task/{thread}/schedstat")).split():
         case [running, queued, *_]:
-            return Scheduled(int(running) / 1e9, int(queued) / 1e9)
+            return _Scheduled(int(running) / 1e9, int(queued) / 1e9)
     return None
 
 

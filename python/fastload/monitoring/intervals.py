@@ -8,7 +8,6 @@ import gc
 import os
 import threading
 import time
-import weakref
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -42,17 +41,19 @@ class Intervals:
         self._begin[at], self._end[at] = begin_s, end_s
         self._count += 1
 
+    def _kept(self) -> NDArray[np.int64]:
+        """Returns the places of the intervals that are kept, oldest first."""
+        count = self._count
+        return np.arange(max(0, count - _SIZE), count) % _SIZE
+
     def latest(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the begins and ends that are kept, each of shape `(intervals,)`, oldest first."""
-        count = self._count
-        at = np.arange(max(0, count - _SIZE), count) % _SIZE
+        at = self._kept()
         return np.frombuffer(self._begin)[at], np.frombuffer(self._end)[at]
 
     def spans(self, track: str) -> list[Span]:
         """Returns the intervals that are kept as spans of a track, oldest first."""
-        count = self._count
-        kept = [at % _SIZE for at in range(max(0, count - _SIZE), count)]
-        return [Span(track, self._names[at], self._begin[at], self._end[at]) for at in kept]
+        return [Span(track, self._names[at], self._begin[at], self._end[at]) for at in self._kept()]
 
     def within(
         self, begin_s: NDArray[np.float64], end_s: NDArray[np.float64]
@@ -78,19 +79,15 @@ class Collections:
     def __init__(self) -> None:
         self.intervals = Intervals()
         self._began_s = 0.0
-        self._is_on = False
 
     def start(self) -> None:
         """Starts recording."""
-        if not self._is_on:
-            self._is_on = True
+        if self._note not in gc.callbacks:
             gc.callbacks.append(self._note)
-            _open.add(self)
 
     def close(self) -> None:
         """Stops recording; safe to call twice."""
-        if self._is_on:
-            self._is_on = False
+        with contextlib.suppress(ValueError):
             gc.callbacks.remove(self._note)
 
     def _note(self, phase: str, info: Mapping[str, int]) -> None:
@@ -101,23 +98,18 @@ class Collections:
             self.intervals.add(self._began_s, now, f"generation {info['generation']}")
 
 
-_open: "weakref.WeakSet[Collections]" = weakref.WeakSet()
-
-
 def _close_all() -> None:
-    for collections in list(_open):
-        collections.close()
+    for each in gc.callbacks[:]:
+        recording = getattr(each, "__self__", None)
+        if isinstance(recording, Collections):
+            recording.close()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_all)  # workers are not monitored
+os.register_at_fork(after_in_child=_close_all)  # workers are not monitored
 
 
 class Regions:
     """Records the regions that a user names.
-
-    Args:
-        recorder: The steps that they are part of.
 
     Attributes:
         intervals: The outermost regions, of the thread that takes the batches.
@@ -136,11 +128,7 @@ class Regions:
 
     @contextlib.contextmanager
     def region(self, name: str) -> Iterator[None]:
-        """Records the time of a `with` block; nothing in another thread than that which takes the batches.
-
-        Args:
-            name: The name of the work in it.
-        """
+        """Records the time of a `with` block; nothing in another thread than that which takes the batches."""
         if self._recorder.thread not in (None, threading.get_ident()):
             yield
             return

@@ -69,18 +69,15 @@ class Loading:
     ) -> dict[str, float]:
         """Returns the figures since the last call.
 
+        Of each stage, `stage_<name>_share` is the fraction of the waiting time that is ascribed to it: by what native
+        threads did for the batches that were waited for; `interpreter` for files that Python decodes and batches that
+        the training thread makes; else by the tuner's bottleneck, where `workers` are the workers' Python code.
+
         Args:
             loader: The loader.
             elapsed_s: Seconds since then.
             waits: By the name of a native stage, the seconds in which steps waited for it.
             wait_s: Seconds that the steps waited, in all.
-
-        Returns:
-            `workers`, `depth`, `prefetch`, `read_bytes_per_s`, `batch_bytes_per_s`; of each stage `stage_<name>_share`, the
-            fraction of the waiting time that is ascribed to it: by what native threads did for the batches that were
-            waited for; `interpreter` for files that Python decodes and batches that the training thread makes;
-            else by the tuner's bottleneck, where `workers` are the workers' Python code. And the loader's own
-            `arena_bytes` and so on.
         """
         stats = loader.stats()
         self.count()
@@ -111,12 +108,7 @@ def settings_of(loader: Any) -> dict[str, Any]:
 
 
 def sizes_of(loader: Any, iterator: Any) -> tuple[int | None, int]:
-    """Returns the samples of a full batch, and of an epoch, as `Recorder.begin` takes them.
-
-    Args:
-        loader: The loader.
-        iterator: Its iterator, which has just been started.
-    """
+    """Returns the samples of a full batch, and of an epoch that has just been started, for `Recorder.begin`."""
     if not loader._auto_collation:
         return 1, _ENDLESS
     if loader.batch_size is None:

@@ -25,11 +25,7 @@ class Shortage:
         self._since: Window | None = None
 
     def look(self, window: Window) -> list[Finding]:
-        """Returns the finding; usually nothing.
-
-        Args:
-            window: The last window.
-        """
+        """Returns the finding of the last window; usually nothing."""
         scalars = window.scalars
         share = scalars.get("memory_share", 0.0)
         if share < (WARN if self._since is None else _OVER):

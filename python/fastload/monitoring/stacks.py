@@ -33,12 +33,7 @@ _TRACKERS = (
 
 
 class StallSampler:
-    """Looks at the stack of a thread whose step takes long.
-
-    Args:
-        recorder: The steps.
-        stall_s: Shortest own time of a step that is looked at, in seconds.
-    """
+    """Looks at the stack of the training thread in a step whose own time exceeds `stall_s`."""
 
     def __init__(self, recorder: Recorder, stall_s: float) -> None:
         self._recorder = recorder
@@ -60,14 +55,7 @@ class StallSampler:
         return dict(self._trackers)
 
     def poll(self, now_s: float) -> float:
-        """Looks at the stack if that is due.
-
-        Args:
-            now_s: The monotonic clock.
-
-        Returns:
-            The time of the next call, on that clock.
-        """
+        """Looks at the stack if that is due; returns the time of the next call, on the monotonic clock."""
         recorder = self._recorder
         step, returned_s, thread = recorder.count, recorder.returned_s, recorder.thread
         if thread is None or not recorder.in_step:

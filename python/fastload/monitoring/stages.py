@@ -45,15 +45,7 @@ class StageSpans:
     def add(
         self, worker: tuple[int, int], batch: int, epoch: int, end_s: float, took_s: float
     ) -> None:
-        """Adds the span in which a worker made a batch.
-
-        Args:
-            worker: Its number, and the system's number of its process or thread.
-            batch: Number of the batch in its epoch.
-            epoch: Number of the epoch.
-            end_s: When the batch was made.
-            took_s: The duration of that.
-        """
+        """Adds the span in which a worker made a batch, given its number and that of its process or thread."""
         begin_ns, end_ns = (
             max(0, round(each * 1e9) - self._origin_ns) for each in (end_s - took_s, end_s)
         )
@@ -64,11 +56,7 @@ class StageSpans:
         return self._timed(self._ring.since(0)[0])
 
     def waits(self, steps: Steps) -> NDArray[np.float64]:
-        """Returns `wait_stages` of the steps of a window; only for the windows of a run in their order.
-
-        Args:
-            steps: The steps, which begin where those of the last call end.
-        """
+        """Returns `wait_stages` of the steps of a window, which begin where those of the last call end."""
         records, self._next = self._ring.since(self._next)
         spans = np.concatenate([self._unused, self._timed(records)])[-_KEPT:]
         self._unused = spans[spans["end_s"] > steps.end_s[-1]] if len(steps) else spans

@@ -41,20 +41,12 @@ class Accelerator(Protocol):
 
 
 class _Epoch(NamedTuple):
-    """An epoch: what is the same for all of its steps.
+    """What is the same for all steps of an epoch."""
 
-    Attributes:
-        first: Number of its first step.
-        number: Its own number.
-        batch: Number of its first batch; -1 if unknown.
-        batch_size: Samples of a batch that is full; 0 if unknown, -1 if each batch was looked at.
-        samples: Samples of the epoch.
-    """
-
-    first: int
+    first: int  # number of its first step
     number: int
-    batch: int
-    batch_size: int
+    batch: int  # number of its first batch; -1 if unknown
+    batch_size: int  # of a full batch; 0 if unknown, -1 if each batch was looked at
     samples: int
 
 
@@ -117,14 +109,14 @@ class Recorder(_lib.StepClocks):
         first_batch: int = 0,
         in_order: bool = True,
     ) -> None:
-        """Begins an epoch.
+        """Begins an epoch, after its iterator has been started.
 
         Args:
-            start_s: Seconds that starting its iterator took.
+            start_s: Seconds that this took.
             batch_size: Samples of a batch that is full; 0 if unknown, None to look at each batch.
             samples: Samples of the epoch, from its first batch on.
             first_batch: Number of its first batch, which is not 0 if the epoch is resumed.
-            in_order: True if batches come in the order of their numbers; otherwise numbers are not recorded.
+            in_order: False if batches may overtake each other; then numbers are not recorded.
         """
         self.forget()
         self.is_running, self.thread = True, None

@@ -24,12 +24,7 @@ _VARIES = re.compile(r"(?<!every )\b\d[\d.,]*")  # all numbers in a sentence, ex
 
 
 def findings(history: History, context: Context | None = None) -> list[Finding]:
-    """Returns the findings on a run, the costliest first; usually none.
-
-    Args:
-        history: The run so far.
-        context: The monitor's data beside it.
-    """
+    """Returns the findings on a run, the costliest first; usually none."""
     known = context or Context()
     found = [
         *open_waits(history),
@@ -74,13 +69,9 @@ class Standing:
         self._known: dict[tuple[str, str, str, int], tuple[Finding, int]] = {}
 
     def look(self, findings: Sequence[Finding], step: int) -> list[Finding]:
-        """Returns the findings, with their beginnings.
+        """Returns the findings of a window, whose last step this is, with their beginnings.
 
         A finding that was gone goes on if the steps that it rests on reach back to where it held.
-
-        Args:
-            findings: Those of a window.
-            step: The last step of the window.
         """
         found, seen = [], dict[tuple[str, str, str], int]()
         for finding in findings:

@@ -58,12 +58,7 @@ def figures(window: Window, findings: Sequence[Finding]) -> dict[str, float]:
 
 
 def renamed(names: Iterable[str], clean: Callable[[str], str]) -> dict[str, str]:
-    """Returns for each name the one that a format allows; names that would coincide are numbered.
-
-    Args:
-        names: Names of figures.
-        clean: Replaces what the format does not allow in a name.
-    """
+    """Returns for each name the one that a format allows, as `clean` makes it; those that would coincide are numbered."""
     taken: set[str] = set()
     found = {}
     for name in sorted(names):

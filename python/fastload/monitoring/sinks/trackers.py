@@ -18,11 +18,7 @@ _UNITS = (("_per_s", "1/s"), ("_s", "s"), ("_bytes", "By"), ("_share", "1"))  # 
 
 
 class Function(Sink):
-    """Calls a function with each window and the findings that hold.
-
-    Args:
-        function: The function.
-    """
+    """Calls a function with each window and the findings that hold."""
 
     def __init__(self, function: Callable[[Window, Sequence[Finding]], object]) -> None:
         self.name = getattr(function, "__qualname__", None) or repr(function)
@@ -145,11 +141,7 @@ def _allowed_by_mlflow(name: str) -> str:
 
 
 class OpenTelemetry(Sink):
-    """Has a meter's readers observe each figure as `fastload.NAME`, with the attribute `rank`.
-
-    Args:
-        meter: The meter that `get_meter` of a meter provider returned.
-    """
+    """Has a meter's readers observe each figure as `fastload.NAME`, with the attribute `rank`."""
 
     name = "OpenTelemetry"
     is_instant: ClassVar[bool] = True

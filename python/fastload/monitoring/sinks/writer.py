@@ -30,10 +30,6 @@ class Writer:
 
     One thread serves all trackers and functions, another one the files, a third one those that are read later: so
     no tracker holds up the others.
-
-    Args:
-        sinks: The sinks.
-        settings: The settings of the loader, for sinks that keep them.
     """
 
     def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any] | None = None) -> None:
@@ -56,12 +52,7 @@ class Writer:
         return max((queue.dropped for queue in self._queues), default=0)
 
     def close(self, timeout_s: float = _EXIT_S, summary: str = "") -> None:
-        """Writes the queued windows and closes the sinks, for at most `timeout_s` seconds; safe to call twice.
-
-        Args:
-            timeout_s: Longest time to wait.
-            summary: The monitor's summary of the whole run.
-        """
+        """Writes the queued windows and closes the sinks, for at most `timeout_s` seconds; safe to call twice."""
         if self._finalizer.detach() is not None:
             _close(self._queues, timeout_s, summary)
 

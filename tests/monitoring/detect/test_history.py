@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastload.monitoring.detect import History
-from fastload.monitoring.detect.rings import Ring, Trail
+from fastload.monitoring.detect.history import History, Ring, Trail
 from fastload.monitoring.record import Steps, Window
 
 from .recorded import fast, healthy

@@ -23,32 +23,18 @@ _DATA_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The change of the duration of a step over some time.
+    """The change of the duration of a step over some time."""
 
-    Attributes:
-        change: Change from the begin to the end, as a fraction of the usual step.
-        low: Its lower 95 % bound; -inf where too little is known.
-        high: Its upper 95 % bound.
-        usual_s: Median duration of a step, seconds.
-        since_s: Monotonic clock at the begin.
-        span_s: Seconds from begin to end.
-        since_step: Step number at the begin.
-        steps: Steps from begin to end.
-        owner: `"data"` if waiting for batches has at least 80 % of the change, or half and the rest may be noise;
-            else `"own code"`.
-        is_found: Steps get longer: by 2 % or more, at 4.5 standard deviations.
-    """
-
-    change: float
-    low: float
+    change: float  # from the begin to the end, as a fraction of the usual step
+    low: float  # its lower 95 % bound; -inf where too little is known
     high: float
-    usual_s: float
-    since_s: float
-    span_s: float
+    usual_s: float  # median duration of a step
+    since_s: float  # monotonic clock at the begin
+    span_s: float  # from begin to end
     since_step: int
-    steps: int
-    owner: str
-    is_found: bool
+    steps: int  # from begin to end
+    owner: str  # "data" if waiting for batches has most of the change; else "own code"
+    is_found: bool  # steps get longer: by 2 % or more, at 4.5 standard deviations
 
     def statement(self) -> str:
         """Returns one sentence: a drift, none within bounds, or that too little is known."""

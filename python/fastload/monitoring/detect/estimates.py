@@ -51,21 +51,12 @@ _MOST_P = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """A Theil-Sen slope with its bounds.
+    """A Theil-Sen slope with its bounds."""
 
-    Attributes:
-        value: Units of y per unit of x.
-        low: The lower 95 % bound; -inf where there are too few independent points.
-        high: The upper 95 % bound.
-        least: The lower bound at the number of deviations that `slope` was asked for.
-        points: Number of points that it was computed from, after thinning.
-    """
-
-    value: float
-    low: float
+    value: float  # units of y per unit of x
+    low: float  # the lower 95 % bound; -inf where there are too few independent points
     high: float
-    least: float
-    points: int
+    least: float  # the lower bound at the number of deviations that `slope` was asked for
 
 
 def median_and_mad(values: Floats) -> tuple[float, float]:
@@ -119,7 +110,7 @@ def slope(
         x, y = thinned(x), thinned(y)
     n = len(x)
     if n < _LEAST_POINTS:
-        return Slope(math.nan, -math.inf, math.inf, -math.inf, n)
+        return Slope(math.nan, -math.inf, math.inf, -math.inf)
     first, second = _pairs(n)
     if groups is None:
         sizes = np.array([n])
@@ -128,7 +119,7 @@ def slope(
         first, second = first[within], second[within]
         sizes = np.bincount(np.unique(groups, return_inverse=True)[1])
     if not len(first):
-        return Slope(math.nan, -math.inf, math.inf, -math.inf, n)
+        return Slope(math.nan, -math.inf, math.inf, -math.inf)
     slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
     pairs = len(slopes)
     value = float(slopes[pairs // 2] + slopes[(pairs - 1) // 2]) / 2
@@ -139,13 +130,13 @@ def slope(
         rest = y - np.polynomial.Polynomial.fit(x, y, 2)(x)
     wider = inflation(autocorrelation(rest - _median(rest)))
     if n / wider < _LEAST_EFFECTIVE:
-        return Slope(value, -math.inf, math.inf, -math.inf, n)
+        return Slope(value, -math.inf, math.inf, -math.inf)
     deviation = math.sqrt(float((sizes * (sizes - 1) * (2 * sizes + 5)).sum()) / 18 * wider)
     # Gilbert 1987, section 16.5: of N slopes, the ((N - C) / 2)th and the ((N + C) / 2 + 1)th
     ranks = [math.floor((pairs - bound * deviation) / 2) for bound in (Z95, z)]
     low, least = (float(slopes[rank - 1]) if rank > 0 else -math.inf for rank in ranks)
     high = float(slopes[pairs - ranks[0]]) if ranks[0] > 0 else math.inf
-    return Slope(value, low, high, least, n)
+    return Slope(value, low, high, least)
 
 
 def _walk_error(y: Floats, z: float) -> float:

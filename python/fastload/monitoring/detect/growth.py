@@ -86,25 +86,15 @@ _HOST_MEMORY = ("rss_bytes", "children_written_bytes", "pinned_bytes")
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The growth of a figure per batch.
-
-    Attributes:
-        per_batch: The estimate.
-        low: Its lower 95 % bound; -inf where too little is known.
-        high: Its upper 95 % bound.
-        now: The newest minimum.
-        since_step: Step number of the first minute that counts.
-        since_s: Its monotonic clock.
-        is_found: It grows by more than the least in all thirds of the run.
-    """
+    """The growth of a figure per batch."""
 
     per_batch: float
-    low: float
+    low: float  # its lower 95 % bound; -inf where too little is known
     high: float
-    now: float
-    since_step: int
-    since_s: float
-    is_found: bool
+    now: float  # the newest minimum
+    since_step: int  # of the first minute that counts
+    since_s: float  # its monotonic clock
+    is_found: bool  # it grows by more than the least in all thirds of the run
 
     def batches_to(self, limit: float) -> float:
         """Returns the batches until the figure reaches a limit."""

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from fastload.monitoring.detect.estimates import trimmed_mean
 from fastload.monitoring.detect.pauses import stalls
-from fastload.monitoring.detect.rings import Ring, Trail
 from fastload.monitoring.record import Steps, Window
 
-__all__ = ["Context", "History"]
+__all__ = ["Context", "History", "Ring", "Trail"]
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]
@@ -56,21 +55,14 @@ _LEVEL_STEPS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The monitor's data of the run beside its steps.
-
-    Attributes:
-        workers: Workers of the loader; 0 without.
-        prefetch: Batches that the loader is ahead.
-        epoch_steps: Steps of an epoch; 0 if unknown.
-        regions: Step numbers at which each named region ran.
-        functions: Function by step, where the stack was sampled.
-        trackers: Library that logs, by step, where the function was within a call of one.
-    """
+    """The monitor's data of the run beside its steps."""
 
     workers: int = 0
-    prefetch: int = 0
-    epoch_steps: int = 0
+    prefetch: int = 0  # batches that the loader is ahead
+    epoch_steps: int = 0  # 0 if unknown
+    # step numbers at which each named region ran
     regions: Mapping[str, list[int]] = field(default_factory=dict)
+    # by step: the function where the stack was sampled, and the library that logs where it was in a call of one
     functions: Mapping[int, str] = field(default_factory=dict)
     trackers: Mapping[int, str] = field(default_factory=dict)
 
@@ -222,6 +214,70 @@ class History:
         else:
             self._minima.append(self._minute)
             self._minute = point
+
+
+class Ring:
+    """Keeps the newest values of several columns, `capacity` of each."""
+
+    def __init__(self, columns: int, capacity: int) -> None:
+        self._capacity = capacity
+        self._data = np.full((columns, 2 * capacity), np.nan)  # takes its memory now
+        self._end = 0
+
+    def extend(self, values: Floats) -> None:
+        """Appends values of shape `(columns, n)`."""
+        values = values[:, -self._capacity :]
+        count = values.shape[1]
+        if self._end + count > self._data.shape[1]:
+            kept = min(self._end, self._capacity)
+            self._data[:, :kept] = self._data[:, self._end - kept : self._end]
+            self._end = kept
+        self._data[:, self._end : self._end + count] = values
+        self._end += count
+
+    def view(self) -> Floats:
+        """Returns the values, oldest first, shape `(columns, up to capacity)`; valid until the next `extend`."""
+        return self._data[:, max(0, self._end - self._capacity) : self._end]
+
+    def __len__(self) -> int:
+        return min(self._end, self._capacity)
+
+
+class Trail:
+    """Keeps a whole run in few points: when they are full, `merge` reduces each two neighbours to one.
+
+    The capacity is even. All memory is written when it is allocated, as in a ring: pages that come with the run would
+    be found as a leak of the training.
+    """
+
+    def __init__(self, columns: int, capacity: int, merge: Callable[..., Floats]) -> None:
+        self._data = np.full((columns, capacity), np.nan)  # takes its memory now
+        self._merge = merge
+        self._end = 0
+        self._stride = 1
+        self._pending: list[Floats] = []
+
+    def append(self, point: Floats) -> None:
+        """Appends a point of shape `(columns,)`."""
+        self._pending.append(point)
+        if len(self._pending) < self._stride:
+            return
+        self._data[:, self._end] = self._merge(np.stack(self._pending), axis=0)
+        self._pending.clear()
+        self._end += 1
+        columns, capacity = self._data.shape
+        if self._end == capacity:
+            self._end //= 2
+            pairs = self._data.reshape(columns, self._end, 2)
+            self._data[:, : self._end] = self._merge(pairs, axis=2)
+            self._stride *= 2
+
+    def view(self) -> Floats:
+        """Returns the points, oldest first, shape `(columns, points)`; valid until the next `append`."""
+        return self._data[:, : self._end]
+
+    def __len__(self) -> int:
+        return self._end
 
 
 def _step_s(block: Floats) -> Floats:

@@ -32,19 +32,12 @@ _NO_NOISE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A lasting change of level.
+    """A lasting change of level."""
 
-    Attributes:
-        index: Position of the first value of the new level.
-        before: Mean of up to 60 values before it.
-        after: Mean of the values since, up to 60.
-        z: Student's t of their difference, as a normal deviate.
-    """
-
-    index: int
-    before: float
-    after: float
-    z: float
+    index: int  # position of the first value of the new level
+    before: float  # mean of up to 60 values before it
+    after: float  # mean of the values since, up to 60
+    z: float  # Student's t of their difference, as a normal deviate
 
     @property
     def change(self) -> float:

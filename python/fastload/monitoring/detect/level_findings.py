@@ -214,19 +214,12 @@ def _least(name: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """The share of the time in which the training, or its accelerator, has no data.
+    """The share of the time in which the training, or its accelerator, has no data."""
 
-    Attributes:
-        share: Median of the newest windows, 0 to 1.
-        windows: Number of windows.
-        index: Position of the first window since which the share is as high, within what was given.
-        is_starved: The accelerator had no work, rather than the training thread.
-    """
-
-    share: float
+    share: float  # median of the newest windows, 0 to 1
     windows: int
-    index: int
-    is_starved: bool
+    index: int  # position of the first window since which the share is as high
+    is_starved: bool  # the accelerator had no work, rather than the training thread
 
 
 def starvation(wait_share: Floats, starved_share: Floats) -> Starvation | None:

@@ -56,22 +56,15 @@ _TREND = 1.3
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """The stalls among some steps.
+    """The stalls among some steps."""
 
-    Attributes:
-        index: Positions of the stalled steps; int64.
-        excess_s: The time by which each was longer than usual, as long as `index`.
-        usual_s: Median of the usual steps.
-        threshold_s: A step longer than this is a stall.
-    """
-
-    index: NDArray[np.int64]
-    excess_s: NDArray[np.float64]
-    usual_s: float
-    threshold_s: float
+    index: Integers  # positions of the stalled steps
+    excess_s: Floats  # by which each was longer than usual
+    usual_s: float  # median of the usual steps
+    threshold_s: float  # a step longer than this is a stall
 
 
-def stalls(step_s: NDArray[np.float64], usual_s: NDArray[np.float64]) -> Stalls:
+def stalls(step_s: Floats, usual_s: Floats) -> Stalls:
     """Finds the steps that are longer than the median times the larger of 1.5 and e^(9 MAD).
 
     The MAD is that of the logarithms, because steps of batches whose lengths vary are log-normal. For small
@@ -90,27 +83,16 @@ def stalls(step_s: NDArray[np.float64], usual_s: NDArray[np.float64]) -> Stalls:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Something that repeats.
+    """Something that repeats."""
 
-    Attributes:
-        steps: Its period in steps; 0 if it follows the clock.
-        seconds: Its period in seconds; 0 if it follows the steps.
-        phase: Step number modulo `steps`, or monotonic clock modulo `seconds`.
-        excess_s: The time by which a step is longer when it comes: the median of stalls, the mean of dense steps.
-        count: Number of times that it was seen.
-        p: Chance of seeing this in steps without a period, over all periods that were tried.
-        trend: `"growing"`, `"steady"` or `"fading"`.
-        is_hit: Which of the given stalls or steps belong to it; bool.
-    """
-
-    steps: int
-    seconds: float
-    phase: float
-    excess_s: float
-    count: int
-    p: float
-    trend: str
-    is_hit: NDArray[np.bool_]
+    steps: int  # its period in steps; 0 if it follows the clock
+    seconds: float  # its period in seconds; 0 if it follows the steps
+    phase: float  # step number modulo `steps`, or monotonic clock modulo `seconds`
+    excess_s: float  # by which a step is longer: the median of stalls, the mean of dense steps
+    count: int  # number of times that it was seen
+    p: float  # chance of this in steps without a period, over all periods that were tried
+    trend: str  # "growing", "steady" or "fading"
+    is_hit: Hits  # which of the given stalls or steps belong to it
 
 
 def stall_periods(

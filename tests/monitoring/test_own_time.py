@@ -14,7 +14,7 @@ import torch
 import fastload
 from fastload.columns import Rows
 from fastload.monitoring.intervals import Collections, Intervals, Regions
-from fastload.monitoring.stacks import StallSampler, function_of, tracker_of
+from fastload.monitoring.stacks import StallSampler, function_of
 from fastload.monitoring.steps import Recorder
 from tests.shared.processes import OUR_PROCESSES
 
@@ -206,7 +206,7 @@ def look_until_stuck(thread, name):
 def test_a_function_of_the_user_is_named_not_the_library_below():
     stuck = Stuck(Recorder(), queue.Queue.get)
     frame = look_until_stuck(stuck.thread, "wait")  # of threading, called by queue
-    name = function_of(frame)
+    name, _ = function_of(frame)
     stuck.end()
     assert name.startswith(f"Stuck.optimal_search ({HERE}:")
 
@@ -233,7 +233,7 @@ def test_a_library_that_logs_is_named():
     thread = threading.Thread(target=log)
     thread.start()
     frame = look_until_stuck(thread, "wait")
-    tracker, function = tracker_of(frame), function_of(frame)
+    function, tracker = function_of(frame)
     go_on.set()
     thread.join()
     writer.close()
@@ -243,7 +243,7 @@ def test_a_library_that_logs_is_named():
 
 def test_another_library_does_not_log():
     stuck = Stuck(Recorder(), queue.Queue.get)
-    tracker = tracker_of(look_until_stuck(stuck.thread, "wait"))
+    _, tracker = function_of(look_until_stuck(stuck.thread, "wait"))
     stuck.end()
     assert tracker == ""
 
@@ -252,7 +252,7 @@ def test_without_a_function_of_the_user_the_innermost_is_named():
     waiting = queue.Queue()
     thread = threading.Thread(target=waiting.get)
     thread.start()
-    name = function_of(look_until_stuck(thread, "wait"))
+    name, _ = function_of(look_until_stuck(thread, "wait"))
     waiting.put(None)
     thread.join()
     assert name.startswith("Condition.wait (threading.py:")
@@ -275,7 +275,7 @@ def test_a_stall_is_looked_at_three_times_and_named():
     assert looks[:4] == pytest.approx([0.5, 1.0, 1.5, 2.0])
     assert sampler._seen.total() == 3
     assert list(sampler.functions) == [0]
-    assert sampler.functions[0].startswith(f"Stuck.optimal_search ({HERE}:")
+    assert sampler.functions[0][0].startswith(f"Stuck.optimal_search ({HERE}:")
     stuck.end()
     assert sampler.poll(at + 100) == at + 100.5  # between two steps
     assert list(sampler.functions) == [0]

@@ -31,37 +31,22 @@ _LONGEST = 500
 
 
 class Bad(NamedTuple):
-    """A bad sample, as it crosses from where it is found.
-
-    Attributes:
-        position: Its position in the planned batch.
-        sample: Its dataset index; words for an index that is no integer.
-        path: Its file; empty if unknown.
-        reason: The reason why it is bad.
-        error: The exception, in words.
-    """
+    """A bad sample, as it crosses from where it is found; its fields are those of a `BadSample`."""
 
     position: int
-    sample: int | str
+    sample: int | str  # its index
     path: str
     reason: str
     error: str
 
 
 class Fetched(NamedTuple):
-    """A batch, and what became of its samples.
+    """A batch, and what became of its samples."""
 
-    Attributes:
-        batch: The batch; None if there is no good sample.
-        samples: Number of planned samples.
-        retried: Number of retries.
-        bad: The bad samples, by position.
-    """
-
-    batch: Any
-    samples: int
-    retried: int
-    bad: list[Bad]
+    batch: Any  # None if there is no good sample
+    samples: int  # number of planned samples
+    retried: int  # number of retries
+    bad: list[Bad]  # by position
 
 
 def tolerate(
@@ -81,9 +66,7 @@ def tolerate(
         repeat: Keys the generators again for the sample of the index taken last; given the indices.
         save: Saves the generators; returns the function that restores them. None if samples draw nothing.
     """
-    fetcher.fetch = _Tolerant(
-        fetcher, dataset, policy, repeat or _repeat, save or _saved_nothing
-    ).fetch
+    fetcher.fetch = _Tolerant(fetcher, dataset, policy, repeat, save).fetch
     return fetcher
 
 
@@ -102,16 +85,16 @@ class _Tolerant:
         fetcher: Any,
         dataset: Any,
         policy: OnError,
-        repeat: Callable[[Any], None],
-        save: Save,
+        repeat: Callable[[Any], None] | None,
+        save: Save | None,
     ) -> None:
         self._dataset = fetcher.dataset
         self._collate_fn = fetcher.collate_fn
         self._is_batched = fetcher.auto_collation
         self._origin = dataset
         self._policy = policy
-        self._repeat = repeat
-        self._save = save
+        self._repeat = repeat or _repeat
+        self._save = save or _saved_nothing
         self._retried = 0
         self._bad: list[Bad] = []
 

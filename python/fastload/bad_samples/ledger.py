@@ -62,24 +62,20 @@ class BadSamplesError(RuntimeError):
 class Ledger:
     """Counts bad samples where batches are handed over.
 
-    Args:
-        policy: The policy for them.
-        dataset: The dataset, which may list the files of samples.
-        evaluates: True if the sampler visits each sample once, in the order of the dataset.
-
     Attributes:
-        policy: The same.
+        policy: The policy for them.
         records: The bad samples of the epoch, in the order of their batches.
         sizes: Indices of the first bad samples of the epoch, also those before it was resumed, and the bytes of their
             files; None for one that does not exist, and where the dataset lists none.
     """
 
-    def __init__(self, policy: OnError, dataset: Any = None, *, evaluates: bool = False) -> None:
+    def __init__(self, policy: OnError, loader: Any) -> None:
         self.policy = policy
         self.records: list[BadSample] = []
         self.sizes: list[tuple[int, int | None]] = []
-        self._dataset = dataset
-        self._evaluates = evaluates
+        self._dataset = loader.dataset
+        # the sampler visits each sample once, in the order of the dataset
+        self._evaluates = type(loader.sampler) is SequentialSampler
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
         self._last: tuple[int, Sequence[int]] = (0, ())
@@ -90,15 +86,10 @@ class Ledger:
     def of(cls, loader: Any) -> "Ledger | None":
         """Returns a ledger for a loader; None if it raises errors as they are."""
         policy = policy_of(loader.on_error, loader)
-        evaluates = type(loader.sampler) is SequentialSampler
-        return None if policy is None else cls(policy, loader.dataset, evaluates=evaluates)
+        return None if policy is None else cls(policy, loader)
 
     def begin(self, sizes: Sequence[tuple[int, int | None]] = ()) -> None:
-        """Begins an epoch, and logs if files have changed that were bad in its first part.
-
-        Args:
-            sizes: The `sizes` of the run that is resumed.
-        """
+        """Begins an epoch, and logs if files have changed that were bad in its first part, by the `sizes` of then."""
         self._epoch += 1
         self.records = []
         self.sizes = list(sizes)

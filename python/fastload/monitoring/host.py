@@ -30,17 +30,11 @@ class Host:
         self._suspended_s = _suspended_s()
 
     def read(self, now_s: float, thread: int) -> dict[str, float]:
-        """Returns the figures.
+        """Returns the figures, among them those of `fastload.machine.strain.Strain`.
 
         Args:
             now_s: The monotonic clock.
             thread: The training thread's number in the system; 0 if unknown.
-
-        Returns:
-            Those of `fastload.machine.strain.Strain`; `io_stall_share`, the fraction of the time in which a task waited
-            for storage; `major_faults` of this process;
-            `swap_in_bytes` and `cache_refault_bytes` of the host; `suspended_s`; and `queued_s`, for which the
-            training thread could have run but no CPU was free.
         """
         counts, suspended_s = _counts(), _suspended_s()
         elapsed_s = max(now_s - self._since_s, 1e-9)

@@ -35,17 +35,10 @@ class Footprint:
         self._first: dict[int, _Child] = {}
 
     def read(self, now_s: float) -> dict[str, float]:
-        """Returns the figures.
+        """Returns the figures, by the monotonic clock.
 
-        Args:
-            now_s: The monotonic clock.
-
-        Returns:
-            `slab_bytes` (batches in native memory), `idle_slab_bytes` (kept for reuse), `fds`, `fd_limit`,
-            `threads`; once a minute read anew, `pss_bytes`, `private_dirty_bytes`, the same of all children
-            together with the prefix `children_`, `children`, and `children_written_bytes`, which is the private memory
-            of the children without the growth that is none of their doing: a page becomes private to a child, too,
-            when this process writes to it and gets a copy.
+        `children_written_bytes` is the private memory of the children without the growth that is none of their doing:
+        a page becomes private to a child, too, when this process writes to it and gets a copy.
         """
         slabs = _lib.memory_stats()
         figures: dict[str, float] = {

@@ -302,7 +302,6 @@ class Run:
             epoch_steps=self._epoch_steps,
             regions=self.regions.steps(),
             functions=self._stalls.functions,
-            trackers=self._stalls.trackers,
         )
 
 

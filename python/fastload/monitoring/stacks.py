@@ -14,7 +14,7 @@ from types import FrameType
 from fastload.machine.libraries import INSTALLED, is_library
 from fastload.monitoring.steps import Recorder
 
-__all__ = ["StallSampler", "function_of", "tracker_of"]
+__all__ = ["StallSampler", "function_of"]
 
 _SAMPLES = 3
 _MEDIANS = 5.0  # a step this many times longer than the median is looked at
@@ -40,19 +40,13 @@ class StallSampler:
         self._stall_s = stall_s
         self._step = -1
         self._long_s = 0.0
-        self._seen: Counter[str] = Counter()
-        self._functions: dict[int, str] = {}
-        self._trackers: dict[int, str] = {}
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self._functions: dict[int, tuple[str, str]] = {}
 
     @property
-    def functions(self) -> Mapping[int, str]:
-        """The functions by the number of their step, such as "search (search.py:41)"."""
+    def functions(self) -> Mapping[int, tuple[str, str]]:
+        """By the number of a step, what `function_of` most often found in it."""
         return dict(self._functions)
-
-    @property
-    def trackers(self) -> Mapping[int, str]:
-        """The libraries that logged by the number of their step, such as "tensorboard"."""
-        return dict(self._trackers)
 
     def poll(self, now_s: float) -> float:
         """Looks at the stack if that is due; returns the time of the next call, on the monotonic clock."""
@@ -80,42 +74,33 @@ class StallSampler:
         frame = sys._current_frames().get(thread)
         if frame is None:
             return
-        function, tracker = function_of(frame), tracker_of(frame)
+        function = function_of(frame)
         if self._recorder.count != step or not self._recorder.in_step:
             return
         self._seen[function] += 1
         self._functions[step] = self._seen.most_common(1)[0][0]
-        if tracker:
-            self._trackers[step] = tracker
-        for kept in (self._functions, self._trackers):
-            while len(kept) > _KEPT:
-                del kept[next(iter(kept))]
+        if len(self._functions) > _KEPT:
+            del self._functions[next(iter(self._functions))]
 
 
-def function_of(frame: FrameType) -> str:
-    """Returns the innermost function of a stack that is in no library, as "name (file:line)".
+def function_of(frame: FrameType) -> tuple[str, str]:
+    """Returns the innermost function of a stack that is in no library, and the library that logs metrics for it.
 
-    If all of them are, the innermost one.
+    The function is written as "search (search.py:41)", and is the innermost one of all if all are in libraries. The
+    library is one that it has called, such as "tensorboard"; empty if it has called none.
     """
-    innermost: FrameType = frame
     at: FrameType | None = frame
-    while at is not None:
-        if not is_library(at.f_code.co_filename):
-            innermost = at
-            break
-        at = at.f_back
-    code = innermost.f_code
-    return f"{code.co_qualname} ({Path(code.co_filename).name}:{innermost.f_lineno})"
-
-
-def tracker_of(frame: FrameType) -> str:
-    """Returns the library that logs metrics which the function of `function_of` has called; empty if it called none."""
-    at: FrameType | None = frame
+    tracker = ""
     while at is not None and is_library(at.f_code.co_filename):
-        folders = Path(at.f_code.co_filename).parts
-        begin = max((folders.index(each) for each in INSTALLED if each in folders), default=0)
-        for folder in folders[begin:]:
-            if folder in _TRACKERS:
-                return folder
+        tracker = tracker or _tracker(at.f_code.co_filename)
         at = at.f_back
-    return ""
+    at = at or frame
+    code = at.f_code
+    return f"{code.co_qualname} ({Path(code.co_filename).name}:{at.f_lineno})", tracker
+
+
+def _tracker(file: str) -> str:
+    """Returns the library that logs metrics of which a file is a part; empty if it is of none."""
+    folders = Path(file).parts
+    begin = max((folders.index(each) for each in INSTALLED if each in folders), default=0)
+    return next((folder for folder in folders[begin:] if folder in _TRACKERS), "")

@@ -50,17 +50,16 @@ def write_trace(
     pid: int | None = None,
     torch_trace: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Writes a trace of windows.
+    """Writes a trace of windows, as `Monitor.trace` does.
 
     Args:
-        path: The file to write; compressed if it ends in `.gz`.
+        path: The file to write.
         windows: The windows, in order.
         spans: Further spans of the training thread.
         findings: Marked where they began.
         stages: The spans of threads and workers, as `StageSpans.latest` returns it.
         pid: Id of the process; this one unless given.
-        torch_trace: A trace that torch.profiler has exported in the same process; its events are written too, on the
-            same clock.
+        torch_trace: A trace that torch.profiler has exported in the same process.
 
     Raises:
         OSError: A file cannot be read or written.

@@ -84,7 +84,9 @@ def known(run: Recorded, **keywords: object) -> Recorded:
 def _named_function(seed: int) -> Recorded:
     at = every(30)
     name = "optimal_sequence_search (search.py:41)"
-    return known(with_pauses(healthy(seed), at, 1.2), functions={int(i): name for i in at[-20:]})
+    return known(
+        with_pauses(healthy(seed), at, 1.2), functions={int(i): (name, "") for i in at[-20:]}
+    )
 
 
 def _fading(seed: int) -> Recorded:

@@ -62,9 +62,8 @@ class Context:
     epoch_steps: int = 0  # 0 if unknown
     # step numbers at which each named region ran
     regions: Mapping[str, list[int]] = field(default_factory=dict)
-    # by step: the function where the stack was sampled, and the library that logs where it was in a call of one
-    functions: Mapping[int, str] = field(default_factory=dict)
-    trackers: Mapping[int, str] = field(default_factory=dict)
+    # by step: the function where the stack was sampled, and the library that logs which it had called; or empty
+    functions: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
 
 class History:

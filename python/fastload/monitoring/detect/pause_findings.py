@@ -34,6 +34,7 @@ _SHORT_PERIOD = 16
 """Gradient accumulation makes every n-th step longer: a pause in steps this close must be longer to be reported."""
 _RECENT_PERIODS = 3.0
 _FLUSH_S = 120.0
+_FLUSH_TOLERANCE = 0.03
 _EVALUATION = ("eval", "valid", "test")
 _TEN_MINUTES = 60
 _LEAST_STEPS = 64
@@ -109,7 +110,8 @@ def _periods(
         least = _LEAST_OWN_PAUSE if every > _SHORT_PERIOD else _LEAST_SHORT_PAUSE
         if owner == "own code" and pause < least:
             continue
-        if owner == "own code" and not place and _is_near(period.seconds, _FLUSH_S):
+        is_flush = abs(period.seconds - _FLUSH_S) <= _FLUSH_TOLERANCE * _FLUSH_S
+        if owner == "own code" and not place and is_flush:
             owner, place = "sink", ", as TensorBoard's writer flushes"
         if owner == "data":
             place = _loader_period(period.steps, context)
@@ -327,8 +329,9 @@ def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tup
     seen, logged = Counter[str](), Counter[str]()
     for step, excess_s in zip(stalls["number"].tolist(), stalls["excess_s"].tolist(), strict=True):
         if step in context.functions:
-            seen[context.functions[step]] += excess_s
-            logged[context.trackers.get(step, "")] += excess_s
+            function, tracker = context.functions[step]
+            seen[function] += excess_s
+            logged[tracker] += excess_s
     if not is_waiting and seen.total() >= whole_s / 2:
         place, tracker = f", in {_most(seen)}", _most(logged)
         return ("sink", f"{place}, which calls {tracker}") if tracker else ("own code", place)
@@ -379,7 +382,3 @@ def _likely(context: Context) -> list[int]:
     """Returns the periods that the settings of a loader suggest."""
     values = (context.workers, context.prefetch, context.epoch_steps)
     return sorted({value for value in values if value > 1})
-
-
-def _is_near(value: float, target: float) -> bool:
-    return abs(value - target) <= 0.03 * target

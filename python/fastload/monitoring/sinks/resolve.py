@@ -35,10 +35,7 @@ def resolve(to: Any, rank: int = 0) -> list[Sink]:
     listens one port above the one given.
 
     Args:
-        to: None, one of the following, or a list of them: a `SummaryWriter`; a run of W&B, or `"wandb"` for its active
-            run; a run of mlflow, `"mlflow"` for its active run, or `"mlflow:RUN_ID"`; `"prometheus:9400"`; a `Meter` of
-            OpenTelemetry; a path that ends in `.jsonl`; a function that is called with a window and its findings; a
-            `Sink`.
+        to: None, a `Sink`, one of `_ADMITTED`, or a list of them.
         rank: Rank of this process.
 
     Raises:

@@ -265,6 +265,13 @@ def test_the_end_of_the_program_closes_the_monitor(tmp_path, end):
     assert "3 steps" in lines[-1]["summary"]
 
 
+def test_a_program_without_a_monitor_loads_neither_detectors_nor_sinks():
+    code = "import sys, fastload; print(*(name for name in sys.modules if 'monitoring' in name))"
+    loaded = interpreter.run("-c", code).stdout.split()
+    names = ["fastload.monitoring", "fastload.monitoring.monitor", "fastload.monitoring.record"]
+    assert sorted(loaded) == names
+
+
 def test_windows_follow_each_other_without_a_gap():
     kept, epochs = Kept(), 0
     loader = fastload.Loader(LANES["native"][0](), batch_size=BATCH)

@@ -14,9 +14,8 @@ from torch.profiler import ProfilerActivity, profile
 
 import fastload
 from fastload.columns import Rows
-from fastload.monitoring.recent import Recent
 from fastload.monitoring.record import Window
-from fastload.monitoring.trace import Span, write_trace
+from fastload.monitoring.trace import Recent, Span, write_trace
 
 from .monitored import finding, steps, window
 from .traces import assert_apart, ours

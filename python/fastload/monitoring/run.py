@@ -20,20 +20,18 @@ import torch
 from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
 from fastload.monitoring.accelerator import Cuda
-from fastload.monitoring.clocks import ahead_ns
 from fastload.monitoring.detect import Context, History, Standing, drift_of, findings
 from fastload.monitoring.figures import StepFigures, Totals
 from fastload.monitoring.host import Host, Stops
 from fastload.monitoring.intervals import Collections, Regions
 from fastload.monitoring.loading import Loading, settings_of, sizes_of
 from fastload.monitoring.process import Footprint
-from fastload.monitoring.recent import Recent
-from fastload.monitoring.record import Finding, Steps, Window
+from fastload.monitoring.record import Finding, Steps, Window, ahead_ns
 from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.stages import NAMES, StageSpans
 from fastload.monitoring.steps import Accelerator, Recorder
-from fastload.monitoring.trace import write_trace
+from fastload.monitoring.trace import Recent, write_trace
 from fastload.sizes import length_of
 
 __all__ = ["Run"]

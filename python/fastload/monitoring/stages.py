@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastload import _lib
-from fastload.monitoring.clocks import ahead_ns
-from fastload.monitoring.record import Steps
+from fastload.monitoring.record import Steps, ahead_ns
 
 __all__ = ["NAMES", "NONE", "StageSpans", "wait_stages"]
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fastload import _lib
-from fastload.monitoring.clocks import ahead_ns
-from fastload.monitoring.record import Steps
+from fastload.monitoring.record import Steps, ahead_ns
 from fastload.sizes import rows_of
 
 __all__ = ["Accelerator", "Recorder"]

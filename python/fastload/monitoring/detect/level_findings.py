@@ -126,11 +126,13 @@ def _jumped(history: History, levels: Levels, found: Jump) -> Finding:
     waited_s = float(levels["wait_s"][index:].mean() - levels["wait_s"][before].mean())
     owner = "data" if waited_s >= _DATA_SHARE * added_s else "own code"
     owner, beside = _explained(history, owner, added_s, float(levels["time_s"][index]))
+    is_exact = math.isinf(found.z)
+    deviations = "without noise" if is_exact else f"{found.z:.0f} standard deviations"
     return Finding(
         kind="jump",
         what=f"since step {levels['step'][index - 1] + 1:.0f} a step takes {found.change:.0%} longer, "
         f"{_WHERE[owner]}{beside}",
-        evidence=f"{found.before:.3g} s before, {found.after:.3g} s after, {_deviations(found.z)}",
+        evidence=f"{found.before:.3g} s before, {found.after:.3g} s after, {deviations}",
         since_step=int(levels["step"][index - 1]) + 1,
         since_s=float(levels["time_s"][index - 1]),
         cost_s=added_s,
@@ -166,10 +168,6 @@ _SLOWER_ADVICE = {
     "own code": "Look for state that grows with the steps: lists, graphs kept by metrics, longer sequences.",
     "machine": "Look at what else runs on this machine, and at its memory.",
 }
-
-
-def _deviations(z: float) -> str:
-    return f"{z:.0f} standard deviations" if math.isfinite(z) else "without noise"
 
 
 def _explained(history: History, owner: str, added_s: float, since_s: float) -> tuple[str, str]:
@@ -256,7 +254,6 @@ def _starved(history: History) -> list[Finding]:
     words, advice = _STAGES[name]
     mostly = f", mostly for {words}" if shares[name] > 0 else ""
     whom = "the accelerator has no work" if found.is_starved else "the training waits for batches"
-    usual_s = history.usual_s if math.isfinite(history.usual_s) else 0.0
     since_s = float(history.scalar("monotonic_s")[found.index])
     levels = history.levels(is_whole=False)
     at = min(int(np.searchsorted(levels["time_s"], since_s)), len(levels["step"]) - 1)
@@ -267,7 +264,7 @@ def _starved(history: History) -> list[Finding]:
             evidence=f"median of {found.windows} windows",
             since_step=int(levels["step"][at]),
             since_s=since_s,
-            cost_s=found.share * usual_s,
+            cost_s=found.share * float(np.nan_to_num(history.usual_s)),
             advice=advice if shares[name] > 0 else _STAGES["workers"][1],
             owner="data",
         )
@@ -292,7 +289,7 @@ def _slowed_by(history: History) -> list[Finding]:
                 evidence=f"{name} at {np.median(values):.3g}, in {is_high.sum()} of {n} windows",
                 since_step=int(levels["step"][at]),
                 since_s=float(levels["time_s"][at]),
-                cost_s=share * history.usual_s if math.isfinite(history.usual_s) else 0.0,
+                cost_s=share * float(np.nan_to_num(history.usual_s)),
                 advice=advice,
                 owner="machine",
             )

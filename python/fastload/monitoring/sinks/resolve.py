@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,7 +87,7 @@ def _named(to: str, rank: int) -> Sink:
     if kind == "mlflow":
         return Mlflow(rest)
     if kind == "prometheus":
-        if not re.fullmatch(r"\d{1,5}", rest) or int(rest) > _HIGHEST_PORT:
+        if not rest.isdecimal() or int(rest) > _HIGHEST_PORT:
             msg = f"to={to!r} names no port: write to='prometheus:9400'"
             raise ValueError(msg)
         port = int(rest)

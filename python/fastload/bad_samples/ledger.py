@@ -80,7 +80,7 @@ class Ledger:
         self._samples = self._retried = self._in_row = 0
         self._last: tuple[int, Sequence[int]] = (0, ())
         self._written: set[Any] | None = None  # read from the file at the first write
-        self._is_written = policy.quarantine is not None
+        self._is_written = True  # False once the file cannot be written
 
     @classmethod
     def of(cls, loader: Any) -> "Ledger | None":
@@ -221,9 +221,9 @@ class Ledger:
 
     def _write(self, records: list[BadSample]) -> None:
         """Appends bad samples to the file, each once until its file changes."""
-        if not self._is_written:
+        if not self._is_written or self.policy.quarantine is None:
             return
-        path = self._path()
+        path = file_of(self.policy.quarantine, rank())
         try:
             lines = []
             if self._written is None:
@@ -246,10 +246,6 @@ class Ledger:
                 path,
                 error,
             )
-
-    def _path(self) -> Path:
-        assert self.policy.quarantine is not None
-        return file_of(self.policy.quarantine, rank())
 
 
 def _listed_in(path: Path) -> set[Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice, repeat
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -100,8 +99,8 @@ class OnError:
     @property
     def pauses(self) -> Iterator[float]:
         """The seconds before each retry."""
-        longest = repeat(PAUSES_S[-1])
-        return islice(chain(PAUSES_S, longest), self.retries)
+        last = len(PAUSES_S) - 1
+        return (PAUSES_S[min(number, last)] for number in range(self.retries))
 
 
 def policy_of(on_error: Any, loader: Any) -> OnError | None:

@@ -156,27 +156,14 @@ class _Events:
                 yield self._span("windows", "window", before_ns, max(before_ns, end_ns), figures)
             before_ns = end_ns
             for name, value in figures.items():
-                yield {
-                    "ph": "C",
-                    "name": f"fastload {name}",
-                    "pid": self._pid,
-                    "ts": end_ns / 1000,
-                    "args": {"value": value},
-                }
+                yield self._event("C", f"fastload {name}", end_ns, {"value": value})
 
     def findings(self, findings: Iterable[Finding]) -> Iterator[dict[str, Any]]:
         """Yields a mark for each finding."""
         for finding in findings:
-            yield {
-                "ph": "i",
-                "s": "p",
-                "cat": "fastload",
-                "name": finding.what,
-                "pid": self._pid,
-                "tid": self._track("steps"),
-                "ts": self._ns(finding.since_s) / 1000,
-                "args": {"evidence": finding.evidence, "advice": finding.advice},
-            }
+            words = {"evidence": finding.evidence, "advice": finding.advice}
+            at_ns, track = self._ns(finding.since_s), self._track("steps")
+            yield self._event("i", finding.what, at_ns, words, s="p", tid=track)
 
     def names(self, rank: int) -> Iterator[dict[str, Any]]:
         """Yields the names of the tracks that were used."""
@@ -196,16 +183,14 @@ class _Events:
         args: Mapping[str, Any],
         thread: int = 0,
     ) -> dict[str, Any]:
-        return {
-            "ph": "X",
-            "cat": "fastload",
-            "name": name,
-            "pid": self._pid,
-            "tid": self._track(track, thread),
-            "ts": start_ns / 1000,
-            "dur": (end_ns - start_ns) / 1000,
-            "args": dict(args),
-        }
+        tid, took_us = self._track(track, thread), (end_ns - start_ns) / 1000
+        return self._event("X", name, start_ns, args, tid=tid, dur=took_us)
+
+    def _event(
+        self, phase: str, name: str, at_ns: int, args: Mapping[str, Any], **more: Any
+    ) -> dict[str, Any]:
+        about = {"ph": phase, "cat": "fastload", "name": name, "pid": self._pid}
+        return {**about, "ts": at_ns / 1000, "args": args, **more}
 
     def _track(self, name: str, thread: int = 0) -> int:
         return self._tracks.setdefault((name, thread), thread or _FIRST_TRACK + len(self._tracks))

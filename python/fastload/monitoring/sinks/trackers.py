@@ -1,5 +1,6 @@
 """Sinks of a user's trackers and functions: windows for TensorBoard, Weights & Biases, mlflow, OpenTelemetry, a function."""
 
+import importlib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -79,12 +80,16 @@ class Wandb(Sink):
         self._run.log({**row, "fastload/step": window.step}, commit=False)
 
 
-def _active_run_of_wandb() -> Any:
+def _imported(package: str) -> Any:
     try:
-        import wandb
+        return importlib.import_module(package)
     except ImportError as error:
-        msg = "to='wandb' needs the package wandb: pip install wandb"
+        msg = f"to={package!r} needs the package {package}: pip install {package}"
         raise ImportError(msg) from error
+
+
+def _active_run_of_wandb() -> Any:
+    wandb = _imported("wandb")
     if wandb.run is None:
         msg = "no run of W&B is active: call wandb.init() first"
         raise ValueError(msg)
@@ -106,19 +111,14 @@ class Mlflow(Sink):
     name = "mlflow"
 
     def __init__(self, run_id: str = "", client: Any = None) -> None:
-        try:
-            import mlflow
-            from mlflow.entities import Metric
-        except ImportError as error:
-            msg = "to='mlflow' needs the package mlflow: pip install mlflow"
-            raise ImportError(msg) from error
+        mlflow = _imported("mlflow")
         if not run_id:
             run = mlflow.active_run()
             if run is None:
                 msg = "no run of mlflow is active: call mlflow.start_run() first, or name one, as to='mlflow:RUN_ID'"
                 raise ValueError(msg)
             run_id = run.info.run_id
-        self._metric = Metric
+        self._metric = importlib.import_module("mlflow.entities").Metric
         self._client = mlflow.MlflowClient() if client is None else client
         self._run_id = run_id
 

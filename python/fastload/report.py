@@ -21,12 +21,11 @@ def main(arguments: Sequence[str]) -> int:
     try:
         files = [RunFile(path) for path in asked.run]
         for file in files:
-            if file.run is None or not file.run.windows:
+            if not file.run.windows:
                 msg = f"{file.path} has no window yet: a monitor writes the first one after some seconds"
                 raise RunFileError(msg)
         if asked.trace is not None:
             run = files[0].run
-            assert run is not None
             pid = int(run.start.get("pid", 0))
             findings = run.findings.values()
             write_trace(

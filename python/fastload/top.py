@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
                 console=console, screen=True, auto_refresh=False, vertical_overflow="crop"
             ) as live,
         ):
-            while file.run is None or file.run.end is None:
+            while file.run.end is None:
                 live.update(frame(file, time.time(), console.width), refresh=True)
                 time.sleep(asked.every)
                 file.read()
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 def frame(file: RunFile, now_s: float, width: int = 80) -> RenderableType:
     """Returns the lines of the terminal: the findings first, because a terminal cuts off what it has no room for."""
     run = file.run
-    if run is None or not run.windows:
+    if not run.windows:
         return Text(f"{file.path}: no window yet")
     return Group(*_head(file, run, now_s), *_findings(run), Text(), _figures(run, width))
 

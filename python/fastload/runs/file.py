@@ -37,7 +37,7 @@ class RunFileError(ValueError):
 class Run:
     """A run, as far as it is recorded."""
 
-    start: Mapping[str, Any]  # the line `start`
+    start: Mapping[str, Any]  # the line `start`; empty before it
     windows: deque[Window]
     findings: dict[int, Finding] = field(default_factory=dict)  # newest form, by number
     last_steps: dict[int, int] = field(default_factory=dict)  # at which a finding held
@@ -67,7 +67,7 @@ class RunFile:
 
     Attributes:
         path: The file.
-        run: The run as far as it was read; None before its first line.
+        run: The run as far as it was read.
         damaged: Number of lines that could not be read.
 
     Raises:
@@ -76,7 +76,7 @@ class RunFile:
 
     def __init__(self, path: str | os.PathLike[str], keep: int | None = None) -> None:
         self.path = os.fspath(path)
-        self.run: Run | None = None
+        self.run = Run({}, deque())
         self.damaged = 0
         self._keep = keep
         self._at = 0
@@ -99,7 +99,7 @@ class RunFile:
                 self._at += len(line)
                 is_new = True
                 self._take(line)
-        if self.run is None and self.damaged:
+        if not self.run.start and self.damaged:
             msg = (
                 f"{self.path} is no record of a run: it does not begin with a line of kind 'start'"
             )
@@ -124,21 +124,20 @@ class RunFile:
             self.damaged += len(start) < len(values)
             self.run = Run(start, deque(maxlen=self._keep))
             return
-        if self.run is None:
+        if not self.run.start:
             self.damaged += 1
             return
         try:
-            self._add(self.run, kind, values)
+            self._add(kind, values)
         except _WRONG:
             self.damaged += 1
 
-    @staticmethod
-    def _add(run: Run, kind: str, values: dict[str, Any]) -> None:
+    def _add(self, kind: str, values: dict[str, Any]) -> None:
+        run = self.run
         if kind == "window":
             window = _made(Window, values | {"steps": _steps(values["steps"])})
-            standing = tuple(map(operator.index, values["findings"]))
+            run.standing = tuple(map(operator.index, values["findings"]))
             run.windows.append(window)
-            run.standing = standing
             run.last_steps.update(dict.fromkeys(run.standing, window.step))
         elif kind == "finding":
             number = operator.index(values["number"])

@@ -34,12 +34,12 @@ def page(files: Sequence[RunFile]) -> str:
         files: The files of its ranks, all with windows; the first is shown in full.
     """
     file = files[0]
-    run = _run(file)
+    run = file.run
     return document(
         file.path,
         [
             header("report", file.path, _what(run)),
-            *_warnings(file, run),
+            *_warnings(file),
             f'<p class="advice">{_advice(run)}</p>',
             *facts(_facts(run)),
             *tables([_findings(run)] if run.findings else []),
@@ -47,11 +47,6 @@ def page(files: Sequence[RunFile]) -> str:
             *tables(_sections(run, files)),
         ],
     )
-
-
-def _run(file: RunFile) -> Run:
-    assert file.run is not None
-    return file.run
 
 
 def _what(run: Run) -> str:
@@ -68,8 +63,8 @@ def _begun_s(run: Run) -> float:
     return float(run.start.get("time_s", run.windows[0].time_s))
 
 
-def _warnings(file: RunFile, run: Run) -> Iterator[str]:
-    if run.end is None:
+def _warnings(file: RunFile) -> Iterator[str]:
+    if file.run.end is None:
         yield '<p class="warning">The run was not ended: it still runs, or its process was killed.</p>'
     if file.damaged:
         count = file.damaged
@@ -304,7 +299,7 @@ def _slowest(steps: Steps) -> Section:
 def _ranks(files: Sequence[RunFile]) -> Section:
     """Returns the ranks beside each other: the one that holds up the others waits least for them."""
     rows = []
-    for run in map(_run, files):
+    for run in (file.run for file in files):
         cells = [shown(name, median(_values(run, name) or [math.nan])) for name in _COMPARED]
         rows.append((f"{run.rank}", *cells, f"{len(run.findings)}"))
     head = ("rank", *map(named, _COMPARED), "findings")

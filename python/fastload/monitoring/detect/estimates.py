@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Z95",
+    "MOST_POINTS",
     "Slope",
     "autocorrelation",
     "binomial_tail",
@@ -29,9 +29,9 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-Z95 = 1.959964
+_Z95 = 1.959964
 """95 % of a normal distribution lie within this many standard deviations."""
-_MOST_POINTS = 64
+MOST_POINTS = 64
 """A slope looks at all pairs of points: 2,016 pairs of 64."""
 _LEAST_POINTS = 8
 _LEAST_EFFECTIVE = 6.0
@@ -74,7 +74,7 @@ def trimmed_mean(values: Floats) -> float:
     return float(np.partition(values, (cut, n - 1 - cut))[cut : n - cut].mean())
 
 
-def thinned(values: Floats, most: int = _MOST_POINTS) -> Floats:
+def thinned(values: Floats, most: int = MOST_POINTS) -> Floats:
     """Returns means of blocks of equal length, at most `most` of them; the oldest remainder is dropped."""
     size = -(-len(values) // most)
     if size <= 1:
@@ -133,7 +133,7 @@ def slope(
         return Slope(value, -math.inf, math.inf, -math.inf)
     deviation = math.sqrt(float((sizes * (sizes - 1) * (2 * sizes + 5)).sum()) / 18 * wider)
     # Gilbert 1987, section 16.5: of N slopes, the ((N - C) / 2)th and the ((N + C) / 2 + 1)th
-    ranks = [math.floor((pairs - bound * deviation) / 2) for bound in (Z95, z)]
+    ranks = [math.floor((pairs - bound * deviation) / 2) for bound in (_Z95, z)]
     low, least = (float(slopes[rank - 1]) if rank > 0 else -math.inf for rank in ranks)
     high = float(slopes[pairs - ranks[0]]) if ranks[0] > 0 else math.inf
     return Slope(value, low, high, least)
@@ -204,7 +204,7 @@ def is_usually(holds: NDArray[np.bool_]) -> bool:
     return n >= _LEAST_WINDOWS and 2 * count > n and binomial_tail(count, n, 0.5) <= _MOST_P
 
 
-_SECOND, _FIRST = np.tril_indices(_MOST_POINTS, -1)  # by their second point: those of n come first
+_SECOND, _FIRST = np.tril_indices(MOST_POINTS, -1)  # by their second point: those of n come first
 
 
 def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

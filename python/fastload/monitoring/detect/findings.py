@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fastload.monitoring.detect.growth import memory_findings
-from fastload.monitoring.detect.history import Context, History
+from fastload.monitoring.detect.history import MINUTE, TEN_MINUTES, Context, History
 from fastload.monitoring.detect.level_findings import drift_of, level_findings
 from fastload.monitoring.detect.pause_findings import pause_findings
 from fastload.monitoring.detect.pauses import LONG_S, LONG_STEPS
@@ -18,8 +18,6 @@ from fastload.monitoring.record import Finding
 
 __all__ = ["Standing", "drift_of", "findings"]
 
-_MINUTE = 6
-_TEN_MINUTES = 60
 _VARIES = re.compile(r"(?<!every )\b\d[\d.,]*")  # all numbers in a sentence, except a period
 
 
@@ -28,9 +26,9 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
     known = context or Context()
     found = [
         *open_waits(history),
-        *history.every(_MINUTE, "pauses", lambda: pause_findings(history, known)),
-        *history.every(_MINUTE, "levels", lambda: level_findings(history)),
-        *history.every(_TEN_MINUTES, "memory", lambda: memory_findings(history)),
+        *history.every(MINUTE, "pauses", lambda: pause_findings(history, known)),
+        *history.every(MINUTE, "levels", lambda: level_findings(history)),
+        *history.every(TEN_MINUTES, "memory", lambda: memory_findings(history)),
     ]
     return sorted(found, key=lambda finding: -finding.cost_s)
 

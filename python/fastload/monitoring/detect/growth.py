@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastload.monitoring.detect.estimates import Slope, slope, thinned
+from fastload.monitoring.detect.estimates import MOST_POINTS, Slope, slope, thinned
 from fastload.monitoring.detect.history import FIGURES, History
 from fastload.monitoring.record import Finding
 
@@ -27,7 +27,6 @@ _WARM_UP = 0.1
 _SHORT_EPOCH = 2
 _LONG_EPOCH = 5
 """Minutes."""
-_MOST_POINTS = 64
 _PARTS = 3
 _STEADY = 0.5
 """Each third of the run must be able to have this part of the slope: warm-up and one-time steps have not."""
@@ -168,8 +167,8 @@ def _slope(step: Floats, values: Floats, groups: Floats) -> Slope:
     names = np.unique(groups)
     if len(names) == 1:
         return slope(step, values, _Z)
-    names = names[-_MOST_POINTS // _SHORT_EPOCH :]
-    most = max(_SHORT_EPOCH, _MOST_POINTS // len(names))
+    names = names[-MOST_POINTS // _SHORT_EPOCH :]
+    most = max(_SHORT_EPOCH, MOST_POINTS // len(names))
     columns = step, values, groups
     parts = [
         np.stack([thinned(column[groups == name], most) for column in columns]) for name in names

@@ -16,7 +16,7 @@ from fastload.monitoring.detect.estimates import trimmed_mean
 from fastload.monitoring.detect.pauses import stalls
 from fastload.monitoring.record import Steps, Window
 
-__all__ = ["Context", "History", "Ring", "Trail"]
+__all__ = ["MINUTE", "TEN_MINUTES", "Context", "History", "Ring", "Trail"]
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]
@@ -34,6 +34,9 @@ FIGURES = (
     "threads",
 )
 """Scalars that are followed over the whole run for growth."""
+
+MINUTE, TEN_MINUTES = 6, 60
+"""For `History.every`: windows of 10 s."""
 
 _STEPS = 4096
 _WINDOWS = 512
@@ -116,9 +119,10 @@ class History:
     def steps(self) -> dict[str, Floats]:
         """Returns the newest steps after the warm-up, by the names of `STEPS`, each of shape `(steps,)`.
 
-        `border` is 1 for the first two steps of an epoch and for its last.
+        `border` is 1 for the first two steps of an epoch and for its last; `step_s` is the duration without regions.
         """
-        return dict(zip(STEPS, self._steps.view(), strict=True))
+        view = self._steps.view()
+        return {**dict(zip(STEPS, view, strict=True)), "step_s": _step_s(view)}
 
     def stalls(self) -> dict[str, Floats]:
         """Returns the newest stalls by the names of `STALLS`; `wait_s` and `gc_s` are parts of the excess."""

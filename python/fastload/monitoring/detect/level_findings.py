@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fastload.monitoring.detect.drift import Drift, drift
 from fastload.monitoring.detect.estimates import is_usually
-from fastload.monitoring.detect.history import History
+from fastload.monitoring.detect.history import TEN_MINUTES, History
 from fastload.monitoring.detect.jumps import Jump, jump
 from fastload.monitoring.record import Finding
 
@@ -17,7 +17,6 @@ __all__ = ["Starvation", "drift_of", "level_findings", "starvation"]
 Floats = NDArray[np.float64]
 Levels = dict[str, Floats]
 
-_TEN_MINUTES = 60
 _DATA_SHARE = 0.8
 _MACHINE = {
     "swap_in_bytes": (
@@ -94,8 +93,8 @@ def _slower(history: History) -> list[Finding]:
     found = _jump_of(levels)
     if found is not None:
         return [_jumped(history, levels, found)]
-    whole = history.every(_TEN_MINUTES, "drift", lambda: drift_of(history))
-    recent = history.every(_TEN_MINUTES, "recent drift", lambda: drift(*levels.values()))
+    whole = history.every(TEN_MINUTES, "drift", lambda: drift_of(history))
+    recent = history.every(TEN_MINUTES, "recent drift", lambda: drift(*levels.values()))
     drifts = [one for one in (whole, recent) if one is not None and one.is_found]
     if not drifts:
         return []

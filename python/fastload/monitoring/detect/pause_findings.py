@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from fastload.monitoring.detect.history import Context, History
+from fastload.monitoring.detect.history import TEN_MINUTES, Context, History
 from fastload.monitoring.detect.pauses import (
     LONG_S,
     LONG_STEPS,
@@ -36,7 +36,6 @@ _RECENT_PERIODS = 3.0
 _FLUSH_S = 120.0
 _FLUSH_TOLERANCE = 0.03
 _EVALUATION = ("eval", "valid", "test")
-_TEN_MINUTES = 60
 _LEAST_STEPS = 64
 _LEAST_STALLS = 3
 _SHORTEST_STOP_S = 0.2
@@ -72,10 +71,9 @@ def pause_findings(history: History, context: Context) -> list[Finding]:
     n = len(steps["number"])
     if n < _LEAST_STEPS:
         return []
-    step_s = steps["wait_s"] + steps["own_s"]
-    whole_s = float(step_s.sum())
+    whole_s = float((steps["wait_s"] + steps["own_s"]).sum())
     found, is_periodic = _periods(history, context, whole_s / n)
-    dense = history.every(_TEN_MINUTES, "dense", lambda: _dense_period(history, context))
+    dense = history.every(TEN_MINUTES, "dense", lambda: _dense_period(history, context))
     if dense is not None:
         is_periodic |= history.stalls()["number"] % dense.steps == dense.phase
         if not found:
@@ -274,25 +272,19 @@ def _borders(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     ]
 
 
-def _work_s(steps: dict[str, Floats]) -> Floats:
-    """Returns the durations of steps without their named regions."""
-    return steps["wait_s"] + steps["own_s"] - steps["region_s"]
-
-
 def _dense_period(history: History, context: Context) -> Period | None:
     steps = history.steps()
-    step_s = _work_s(steps)
-    return dense_period(steps["number"], step_s, steps["border"] == 0, _likely(context))
+    usable = steps["border"] == 0
+    return dense_period(steps["number"], steps["step_s"], usable, _likely(context))
 
 
 def _late_batches(steps: dict[str, Floats], period: Period, context: Context) -> list[Finding]:
     """Returns the finding that some of the batches are late, by less than a stall."""
     usable = steps["border"] == 0
     is_hit = usable & (steps["number"] % period.steps == period.phase)
-    step_s = _work_s(steps)
     waited_s = float(steps["wait_s"][is_hit].mean() - steps["wait_s"][usable & ~is_hit].mean())
     cost_s = period.excess_s / period.steps
-    mean_s = float(step_s.mean())
+    mean_s = float(steps["step_s"].mean())
     is_small = period.excess_s < _LEAST_LATE_S or cost_s < _LEAST_DENSE_COST * mean_s
     if is_small or waited_s < period.excess_s / 2:
         return []

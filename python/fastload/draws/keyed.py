@@ -73,7 +73,6 @@ class Keys:
         self._batch = 0
         self._first: int | None = None
         self._cursor: Any = None
-        current()  # forked workers inherit where the states lie, which takes each 2 ms to find
 
     def begin(self, index_sampler: Any, cursor: Any) -> bool:
         """Begins an epoch.

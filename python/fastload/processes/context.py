@@ -14,6 +14,7 @@ from multiprocessing.reduction import DupFd
 from typing import Any
 
 from fastload import _lib
+from fastload.draws import keyed
 from fastload.processes import entry
 from fastload.processes.admission import Admission
 from fastload.processes.image import Image
@@ -120,6 +121,7 @@ class Context:
         given = self._end, target, args, self._image, self._snapshot
         process = self._real.Process(target=entry.run, args=given)
         if forks:
+            keyed.current()  # it inherits where the generators' states lie, which takes 2 ms to find
             process.start = functools.partial(_start_uninterruptibly, process)
         return process
 

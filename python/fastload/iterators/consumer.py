@@ -6,23 +6,19 @@ would, so that no order depends on where samples are made.
 """
 
 import operator
-import random
 from typing import Any
 
-import numpy as np
-import torch
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
 from torch.utils.data._utils import pin_memory, worker
-from torch.utils.data._utils.worker import _generate_state
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
 from fastload.bad_samples import tolerate
 from fastload.draws import keyed
-from fastload.draws.generators import seed_numpy
 from fastload.draws.keyed import Key, Keys
 from fastload.draws.sampler import is_private, native
 from fastload.faults import INTERRUPTS
+from fastload.iterators.only_worker import OnlyWorker, OnlyWorkersIter, Streams
 from fastload.lowering.cheap import drawn_from
 from fastload.lowering.kept_reading import KeptReading
 from fastload.pictures import waited
@@ -69,8 +65,8 @@ class Maker:
         self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
         self._device = iterator._pin_memory_device
-        self.streams = _Streams(int(iterator._base_seed)) if draws and not self._is_map else None
-        self._worker = _OnlyWorker(dataset, int(iterator._base_seed))
+        self.streams = Streams(int(iterator._base_seed)) if draws and not self._is_map else None
+        self._base_seed = int(iterator._base_seed)
         self._arguments = (
             iterator._dataset_kind,
             dataset,
@@ -130,9 +126,10 @@ class Maker:
         if is_known or worker._worker_info is not None:
             fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
         else:  # unknown code may ask which worker it runs in
-            with self._worker:
+            only = OnlyWorker(self._arguments[1], self._base_seed)
+            with only:
                 fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
-            fetcher.dataset_iter = _OneWorkers(fetcher.dataset_iter, self._worker)
+            fetcher.dataset_iter = OnlyWorkersIter(fetcher.dataset_iter, only)
         if self._lazy_images and self._keys_samples:  # else there are no pictures
             fetcher.dataset = waited(fetcher.dataset)
         if self._policy is not None:
@@ -180,70 +177,6 @@ class Maker:
             else:
                 indices = keyed.follow(indices, key, self._drawn_from)
             return self.fetcher.fetch(indices)
-
-
-class _OnlyWorker:
-    """Has `get_worker_info()` tell of torch's first worker of one, whose samples those made here are equal to."""
-
-    def __init__(self, dataset: Any, base_seed: int) -> None:
-        self._info = worker.WorkerInfo(id=0, num_workers=1, seed=base_seed, dataset=dataset)
-
-    def __enter__(self) -> None:
-        worker._worker_info = self._info
-
-    def __exit__(self, *_: object) -> None:
-        worker._worker_info = None
-
-
-class _OneWorkers:
-    """The iterator of a dataset, in the only worker; not its collation, which would write to shared memory there."""
-
-    def __init__(self, iterator: Any, only: _OnlyWorker) -> None:
-        self._iterator, self._only = iterator, only
-
-    def __iter__(self) -> "_OneWorkers":
-        return self
-
-    def __next__(self) -> Any:
-        with self._only:
-            return next(self._iterator)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._iterator, name)
-
-
-class _Streams:
-    """The generators of torch's first worker, for an iterable dataset that is iterated here.
-
-    The process's own are saved, and restored, by `keyed.borrowed` around it.
-
-    Args:
-        base_seed: The iterator's.
-    """
-
-    def __init__(self, base_seed: int) -> None:
-        with keyed.borrowed():
-            torch.default_generator.manual_seed(base_seed)
-            seed_numpy(np.random.mtrand._rand, _generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
-            random.seed(base_seed)
-            self._saved = keyed.current().save()
-
-    def pack(self) -> bytes | None:
-        """Returns their states, for another process."""
-        with keyed.borrowed(), self:
-            return keyed.current().pack()
-
-    def unpack(self, packed: bytes) -> None:
-        """Restores packed states."""
-        with keyed.borrowed(), self:
-            keyed.current().unpack(packed)
-
-    def __enter__(self) -> None:
-        self._generators = keyed.current()
-        self._generators.restore(self._saved)
-
-    def __exit__(self, *_: object) -> None:
-        self._saved = self._generators.save()
 
 
 class ConsumerIter(Resumable):

@@ -33,7 +33,7 @@ import fastload
 from fastload import PadCollate, _lib, lanes
 from fastload.columns import Arrow, Ragged
 from fastload.draws import sampler
-from fastload.iterators.ahead import ahead
+from fastload.iterators.native import ahead
 
 LISTS, MEAN, LONGEST, BATCH_SIZE = 200_000, 50, 2048, 32
 WORKERS = (0, 1, 2, 4)

@@ -409,7 +409,7 @@ class Loader(DataLoader[_T_co]):
         Args:
             lane: The loader's lane, if it is chosen already.
         """
-        if vars(self)["num_workers"] is AUTO and self._profile is None:
+        if is_auto(self) and self._profile is None:
             return  # at most one for each CPU
         cpus = affinity()
         if self.num_workers <= cpus:

@@ -9,7 +9,7 @@ import torch
 import fastload
 from fastload import Dataset, PadCollate, columns
 from fastload.columns import Rows
-from fastload.iterators.room import refusal
+from fastload.iterators.native import refusal
 from fastload.machine import budget, memory, strain
 from fastload.monitoring.host import Host
 from fastload.tune import online

@@ -9,7 +9,8 @@ ones are asked for at the first `next`, where torch's default draws the order.
 import atexit
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.utils.data import default_collate
@@ -18,19 +19,25 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
 from fastload.bad_samples import PAUSES_S, Bad, Fetched, Ledger, described, tolerate
-from fastload.batching import sample_mask
+from fastload.batching.sample_mask import with_mask
 from fastload.collate import default, stacking
 from fastload.draws import keyed, sampler
 from fastload.images import foreign
-from fastload.iterators.ahead import ahead
-from fastload.iterators.room import Room
 from fastload.lowering import collators
-from fastload.machine import pillow
+from fastload.machine import memory, pillow
 from fastload.machine.auto import Auto, is_auto
+from fastload.machine.budget import budget_bytes
+from fastload.machine.memory import Memory, shown
 from fastload.resume.iterator import Resumable
 
 if TYPE_CHECKING:
     from fastload.monitoring.stages import StageSpans
+
+__all__ = ["Ahead", "NativeIter", "ahead", "refusal", "stand_in"]
+
+_DEEPER = 4
+"""Factor by which native batches in flight may exceed `prefetch_factor * num_workers`."""
+_LARGE = 256 << 20  # bytes; beside the making of a larger batch, reading the account costs nothing
 
 
 class NativeIter(Resumable):
@@ -66,8 +73,10 @@ class NativeIter(Resumable):
         order = self._order(batched=batched)
         self._ahead, most_ahead = ahead(loader, program, order)
         self._ledger = loader._ledger
-        self._marks = loader._marks
-        self._room = Room()
+        # torch's own samplers have no mask of their own
+        is_plain = order is not None and self._ledger is None
+        self._marks = bool(loader.sample_mask) if is_plain else loader._marks
+        self._room = _Room()
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
@@ -91,13 +100,12 @@ class NativeIter(Resumable):
             may_look_ahead=order is not None and order.is_private,
         )
         self._epoch = self._cursor.epoch - 1
-        self._start(loader, first_iter=True)
+        self._start(loader, order, first_iter=True)
 
-    def _start(self, loader: Any, *, first_iter: bool) -> None:
+    def _start(self, loader: Any, order: sampler.Order | None, *, first_iter: bool) -> None:
         """Opens a stream for an epoch."""
         restored = self._restored
-        order = self._order(batched=self._settings["batched"])
-        is_cut_here = order is not None and not sample_mask.is_wanted(loader)  # else lists
+        is_cut_here = order is not None and not loader.sample_mask  # else lists
         if not (is_cut_here and first_iter):
             super()._reset(loader, first_iter)
         self._epoch += 1
@@ -131,8 +139,8 @@ class NativeIter(Resumable):
         if loader.monitor is not None:
             loader.monitor._expect(loader, self)
         loader._counters = self._stream.stats
-        self._tuned = _TunedStream(self._stream)
         if self._tuner is not None:
+            self._tuned = _TunedStream(self._stream)
             self._tuner.attach(self._tuned)
         self._cut = order if is_cut_here else None
         self._is_fed = False
@@ -204,7 +212,8 @@ class NativeIter(Resumable):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._shutdown_workers()
-        self._start(loader, first_iter=first_iter)
+        order = self._order(batched=self._settings["batched"])
+        self._start(loader, order, first_iter=first_iter)
 
     def _shutdown_workers(self) -> None:
         """Cancels batches in flight; the iterator is exhausted then."""
@@ -237,7 +246,7 @@ class NativeIter(Resumable):
         marks = self._stream.state() or b""
         if ledger is not None:
             marks = ledger.marks(marks)
-        return sample_mask.with_mask(batch, marks, pinned=self._pin_memory)
+        return with_mask(batch, marks, pinned=self._pin_memory)
 
     def _note_order(self) -> None:
         """Notes which batches later ones have overtaken."""
@@ -257,6 +266,88 @@ class _TunedStream:
         """Sets how many threads may work and how many batches may be in flight."""
         self._stream.set_permits(workers, workers, workers)
         self._stream.set_depth(depth)
+
+
+class _Room:
+    """Compares large batches of known size with the memory that can still be allocated.
+
+    Swap space counts as memory, and so does all memory that batches hold now: it may be given back until then.
+
+    Attributes:
+        checked: The `check` of a native stream.
+        refused: The reason why the first batch was refused; empty if it was not.
+    """
+
+    def __init__(self) -> None:
+        self.checked = min(_LARGE, budget_bytes(None)), self._check
+        self._first, self.refused = 0, ""
+
+    def begin(self, first: int) -> None:
+        """Begins an epoch whose first sample has this position in the stream of samples."""
+        self._first, self.refused = first, ""
+
+    def _check(self, size: int, samples: int, first: int, path: Path | None) -> None:
+        account, ours = memory.read(), _lib.memory_stats()
+        room = account.room_bytes + int(ours["leased_bytes"]) + int(ours["idle_bytes"])
+        if size > room:
+            msg = refusal(size, samples, room, account, path)
+            if first == self._first:
+                self.refused = msg
+            raise MemoryError(msg)
+
+
+def refusal(size: int, samples: int, room: int, account: Memory, path: Path | None = None) -> str:
+    """Returns why a batch is not made.
+
+    Args:
+        size: Its bytes.
+        samples: Its samples.
+        room: The bytes that there are for it.
+        account: The memory that can still be allocated.
+        path: The file of the only sample; None if there are several samples, or no file.
+    """
+    one = "a sample takes" if path is None else f"the sample of {path} takes"
+    what = f"a batch of {samples:,} samples takes" if samples > 1 else one
+    advice = "use smaller samples"
+    if fitting := samples * room // size:
+        advice = f"use batches of {fitting:,} samples at most"
+    return (
+        f"{what} {shown(size)}, but only {shown(room)} can be allocated "
+        f"({shown(account.available_bytes)} of memory and {shown(account.swap_bytes)} of swap space are free; the limit is "
+        f"{account.limit}): {advice}, or give the process more memory"
+    )
+
+
+class Ahead(NamedTuple):
+    """Limits of the batches in flight.
+
+    Attributes:
+        first: The initial limit.
+        most: The maximum while tuning.
+    """
+
+    first: int
+    most: int
+
+
+def ahead(loader: Any, program: _lib.Program, order: sampler.Order | None) -> Ahead:
+    """Returns how far ahead batches are made: as far as torch asks its workers to.
+
+    Further if asking the sampler early has no visible effect: at once if the user did not set `prefetch_factor`
+    and making a batch takes less time than waking a thread, because a thread that runs out of work sleeps for
+    several such batches.
+
+    Args:
+        loader: The loader.
+        program: The program that makes its samples.
+        order: Its order, if that is one of torch's own.
+    """
+    usual: int = loader.prefetch_factor * int(loader.num_workers)
+    if order is None or not order.is_private:
+        return Ahead(usual, usual)
+    is_cheap = program.is_cheap(order.batch_size or 1)
+    most = _DEEPER * usual
+    return Ahead(most if is_cheap and not loader._depth_is_chosen else usual, most)
 
 
 def _close(stream: "weakref.ref[_lib.Stream]") -> None:

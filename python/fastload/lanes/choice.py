@@ -324,7 +324,6 @@ def _draws_as_torch(loader: Any, lowered: Lowered | None) -> bool:
 
 def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNative | None]:
     """Returns the plan of batches that are not stacked, or the reason why `collate_fn` runs in Python."""
-    default = _default(loader)
     if _is_default(loader):
         return None, None
     try:
@@ -335,7 +334,7 @@ def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNati
         return None, reason.again()
     return None, NotNative(
         f"collate_fn is {name(loader.collate_fn)}, Python code",
-        f"leave collate_fn out, for torch's {default.__name__}",
+        f"leave collate_fn out, for torch's {_default(loader).__name__}",
     )
 
 
@@ -357,8 +356,10 @@ def _default(loader: Any) -> Any:
 
 def _is_default(loader: Any) -> bool:
     """Returns true if `collate_fn` is torch's default, or ours, which does the same."""
-    own = loader._auto_collation and loader.collate_fn is default_collate
-    return own or loader.collate_fn is _default(loader)
+    collate_fn = loader.collate_fn
+    return collate_fn is _default(loader) or (
+        collate_fn is default_collate and bool(loader._auto_collation)
+    )
 
 
 def _pads(loader: Any) -> bool:

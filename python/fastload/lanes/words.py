@@ -12,7 +12,7 @@ import torch
 
 from fastload.batching.sample_mask import is_wanted
 from fastload.draws import sampler
-from fastload.iterators.ahead import ahead
+from fastload.iterators.native import ahead
 from fastload.iterators.worker_init import described
 from fastload.lanes.choice import Choice, choose_if_long, choose_if_short
 from fastload.lowering import Leaf

@@ -67,7 +67,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         self._is_iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._to_drop = 0
         self._repeats = repeats_of(loader.batch_sampler) if loader.sample_mask else None
-        self._agreed_seed = base_seed_of(loader)
+        self._agreed_seed = None if loader.mesh is None else base_seed_of(loader)
         restored = loader._restored
         if restored is not None and restored.unrepeated is not None and not self._makes_again:
             restored = restored.unrepeated

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fastload.iterators.cost import Cost
-from fastload.iterators.evidence import Evidence
+from fastload.iterators.cost import Cost, Evidence
 
 
 def in_worker(made_s, queued_s=0.0):

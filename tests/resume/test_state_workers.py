@@ -189,7 +189,7 @@ def test_generators_that_were_changed_are_refused():
 
 def test_torchs_own_queues_make_again_what_was_made():
     """Where there are no links of ours, nothing is known of the workers."""
-    from fastload.iterators.native import stand_in
+    from fastload.iterators.adapted import stand_in
     from fastload.processes import _QueueIter
 
     def start(made):

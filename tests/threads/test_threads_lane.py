@@ -16,7 +16,7 @@ from torch.utils.data import (
 from torchvision import transforms
 
 import fastload
-from fastload.iterators.notice import Logged
+from fastload.iterators.learned import Logged
 from fastload.threads import ThreadIter
 from fastload.threads.meter import Meter
 from tests.shared.compare import MANY_WORKERS, assert_same

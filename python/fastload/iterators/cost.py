@@ -1,4 +1,8 @@
-"""`Cost`: the time that a worker spends on a batch, and the stopwatch that measures it."""
+"""The time that a worker spends on a batch: the stopwatch that measures it, and whether workers pay.
+
+`Evidence` compares the cost of making batches with the consumer's wait. Its verdict decides who makes samples; samples
+do not depend on it.
+"""
 
 import contextlib
 import os
@@ -6,9 +10,17 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["Cost", "Watch"]
+__all__ = ["BESIDE", "Cost", "Evidence", "Watch"]
 
 _QUEUE = "/proc/thread-self/schedstat"
+_WINDOW = 16
+"""Batches of a window; two windows in a row must agree."""
+_MARGIN = 1.25
+"""The consumer takes over only if its wait is more than this many times the cost of making the batches."""
+BESIDE = 1.5
+"""How many times longer a batch takes in a worker, beside others: they share caches, and CPUs may share a core."""
+_MOST_S = 0.002
+"""Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
 
 
 class Cost(NamedTuple):
@@ -73,3 +85,73 @@ class Watch:
             _, queued_ns, *_ = os.pread(self._file, 64, 0).split()
             queued_s = int(queued_ns) / 1e9
         return Cost(time.perf_counter(), time.thread_time(), queued_s)
+
+
+class Evidence:
+    """The measurements of an epoch.
+
+    Args:
+        skipped: Number of first batches to ignore, because they were requested while workers started.
+    """
+
+    def __init__(self, skipped: int) -> None:
+        self._skipped = skipped
+        self._made, self._made_s = 0, 0.0
+        self._taken, self._spent_s = 0, 0.0
+        self._start_s = 0.0
+        self._window: list[float] = []
+        self._window_made, self._window_made_s = 0, 0.0
+        self._in_favour = 0
+
+    def started(self, seconds: float) -> None:
+        """Adds the time that starting the workers took."""
+        self._start_s += seconds
+        self._spent_s += seconds
+
+    def made(self, cost: Cost) -> None:
+        """Adds the cost that a worker's batch would have here, where nothing else runs beside it."""
+        seconds = max(0.0, cost.wall_s - cost.queued_s) / BESIDE
+        self._made += 1
+        self._made_s += seconds
+        self._window_made += 1
+        self._window_made_s += seconds
+
+    def taken(self, seconds: float) -> str | None:
+        """Adds the wait of a call of `next`; returns why workers do not pay, or None as long as they may."""
+        self._taken += 1
+        self._spent_s += seconds
+        if self._taken <= self._skipped:
+            self._window_made, self._window_made_s = 0, 0.0
+            return None
+        self._window.append(seconds)
+        if len(self._window) < _WINDOW:
+            return None
+        # one call may have been delayed by other processes
+        waited_s = (sum(self._window) - max(self._window)) / (_WINDOW - 1)
+        made_s = self._window_made_s / max(1, self._window_made)
+        is_cheap = bool(self._window_made) and made_s <= _MOST_S and _MARGIN * made_s < waited_s
+        self._in_favour = self._in_favour + 1 if is_cheap else 0
+        self._window = []
+        self._window_made, self._window_made_s = 0, 0.0
+        if self._in_favour < 2:
+            return None
+        return (
+            f"a batch takes {1e6 * made_s:.0f} µs to make, "
+            f"and {1e6 * waited_s:.0f} µs to get from a worker"
+        )
+
+    def ended(self, *, is_left: bool = False) -> str | None:
+        """Returns why workers did not pay in an epoch, their start included; None if they may have.
+
+        Workers save at most the time that making the batches takes: if their start took longer, they cannot
+        have paid. In an epoch that was left after few batches, these were waited for.
+        """
+        if not self._made or not self._taken:
+            return None
+        batch_s = self._made_s / self._made
+        made_s = batch_s * self._taken
+        limit_s = self._spent_s if is_left or batch_s <= _MOST_S else self._start_s
+        if _MARGIN * made_s >= limit_s:
+            return None
+        what = f"{self._taken} of its batches take" if is_left else "an epoch takes"
+        return f"{what} {1e3 * made_s:.1f} ms to make, and {1e3 * self._spent_s:.1f} ms to get from workers"

@@ -1,17 +1,20 @@
-"""Records of datasets, shared by all loaders: the reason why samples are made in this process, if they are.
+"""What is remembered of datasets and loaders: why samples are made in this process, and what was logged.
 
-Owns one record for each dataset, found by its identity, without calling anything of the user's. Invariant: once
+Owns what each loader has logged, and one record for each dataset, found by its identity, without calling anything of the user's. Invariant: once
 samples of a dataset were made in this process, the record says so for good, also of the datasets that it holds:
 they may have opened files by then, and are not forked any more.
 """
 
 import contextlib
+import logging
 import weakref
 from typing import Any
 
 from torch.utils.data import Dataset
 
-__all__ = ["Record", "record_of", "stays_here"]
+__all__ = ["Logged", "Record", "record_of", "stays_here"]
+
+_log = logging.getLogger("fastload")
 
 _DEPTH = 8
 
@@ -63,3 +66,29 @@ def _datasets_in(dataset: Any) -> list[Any]:
     values = list(attributes.values())
     listed = [each for value in values if type(value) in (list, tuple) for each in value[:1000]]
     return [each for each in values + listed if issubclass(type(each), Dataset)]
+
+
+class Logged:
+    """Logs each thing once for a loader and all of its iterators."""
+
+    def __init__(self) -> None:
+        self._things: set[str] = set()
+
+    @classmethod
+    def of(cls, loader: Any) -> "Logged":
+        """Returns the log of a loader."""
+        return _logged.setdefault(loader, cls())
+
+    def first(self, what: str) -> bool:
+        """Returns true if a thing was not logged before; it counts as logged from now on."""
+        new = what not in self._things
+        self._things.add(what)
+        return new
+
+    def __call__(self, what: str) -> None:
+        """Logs a clause, with the way out of it."""
+        if self.first(what):
+            _log.warning("%s; lane='process' keeps it in a process of its own", what)
+
+
+_logged: "weakref.WeakKeyDictionary[Any, Logged]" = weakref.WeakKeyDictionary()

@@ -13,19 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.utils.data import default_collate
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
 from fastload.bad_samples import PAUSES_S, Bad, Fetched, Ledger, described, tolerate
 from fastload.batching.sample_mask import with_mask
-from fastload.collate import default, stacking
 from fastload.draws import keyed, sampler
 from fastload.images import foreign
-from fastload.lowering import collators
 from fastload.machine import memory, pillow
-from fastload.machine.auto import Auto, is_auto
+from fastload.machine.auto import is_auto
 from fastload.machine.budget import budget_bytes
 from fastload.machine.memory import Memory, shown
 from fastload.resume.iterator import Resumable
@@ -33,7 +30,7 @@ from fastload.resume.iterator import Resumable
 if TYPE_CHECKING:
     from fastload.monitoring.stages import StageSpans
 
-__all__ = ["Ahead", "NativeIter", "ahead", "refusal", "stand_in"]
+__all__ = ["Ahead", "NativeIter", "ahead", "refusal"]
 
 _DEEPER = 4
 """Factor by which native batches in flight may exceed `prefetch_factor * num_workers`."""
@@ -365,25 +362,6 @@ def _fetcher(iterator: Any) -> Any:
         iterator._collate_fn,
         iterator._drop_last,
     )
-
-
-def stand_in(loader: Any, **changes: Any) -> Any:
-    """Returns a loader for one of torch's iterators, which reads its attributes and leaves it.
-
-    It collates natively where `collate_fn` is recognised; and where that is torch's default, an error
-    about samples of different shapes says what to write instead. It has the number of workers of now.
-    """
-    other = object.__new__(type(loader))
-    collate_fn = loader.collate_fn
-    if collate_fn is default_collate or collate_fn is default.default_collate:
-        collate_fn = stacking.default_collate
-    else:
-        collate_fn = collators.native(collate_fn) or collate_fn
-    changes["collate_fn"] = collate_fn
-    if loader._workers_now is not None and is_auto(loader):
-        changes["num_workers"] = Auto(loader._workers_now)
-    other.__dict__.update(loader.__dict__, **changes)
-    return other
 
 
 def _pinned(shape: tuple[int, ...], dtype: str) -> torch.Tensor:

@@ -16,11 +16,10 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
 from fastload import _lib
 from fastload.draws.sampler import recognise
+from fastload.iterators.adapted import check_order, marked, stand_in
 from fastload.iterators.consumer import ConsumerIter
-from fastload.iterators.learned import stays_here
-from fastload.iterators.marked import check_order, marked
-from fastload.iterators.native import NativeIter, stand_in
-from fastload.iterators.notice import Logged
+from fastload.iterators.learned import Logged, stays_here
+from fastload.iterators.native import NativeIter
 from fastload.iterators.worker_init import described, only_seeds
 from fastload.lanes.choice import Choice, choose, program_here, reading_of
 from fastload.lowering.seam import Seam

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastload.draws import keyed
-from fastload.iterators.evidence import BESIDE
+from fastload.iterators.cost import BESIDE
 from fastload.sizes import length_of
 
 __all__ = ["why_too_quick"]

@@ -13,8 +13,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from fastload.bad_samples import in_workers
 from fastload.draws import keyed
-from fastload.iterators.marked import marked
-from fastload.iterators.native import stand_in
+from fastload.iterators.adapted import marked, stand_in
 from fastload.lowering.seam import Seam
 from fastload.processes.context import UnpicklableError
 from fastload.resume.iterator import Resumable

@@ -23,11 +23,10 @@ from torch.utils.data._utils import pin_memory, signal_handling
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
 
 from fastload import _lib
+from fastload.iterators.adapted import stand_in
 from fastload.iterators.consumer import Maker
-from fastload.iterators.evidence import Evidence
-from fastload.iterators.learned import stays_here
-from fastload.iterators.native import stand_in
-from fastload.iterators.notice import Logged
+from fastload.iterators.cost import Evidence
+from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.paced import Paced
 from fastload.machine.auto import Auto, is_elastic
 from fastload.processes.admission import Admission

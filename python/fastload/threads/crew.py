@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from fastload.iterators.notice import GlobalState
 from fastload.threads import routes, worker_info
+from fastload.threads.watch import GlobalState
 from fastload.threads.worker import Worker
 
 __all__ = ["Crew"]

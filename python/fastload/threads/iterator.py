@@ -16,8 +16,8 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
 from fastload import _lib
-from fastload.iterators.native import stand_in
-from fastload.iterators.notice import GlobalState, Logged
+from fastload.iterators.adapted import stand_in
+from fastload.iterators.learned import Logged
 from fastload.iterators.paced import Paced, batch_bytes
 from fastload.lowering.memo import Memo
 from fastload.lowering.seam import Seam
@@ -29,7 +29,7 @@ from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.grad_mode import GradMode
 from fastload.threads.meter import Meter
-from fastload.threads.watch import Watch
+from fastload.threads.watch import GlobalState, Watch
 from fastload.threads.worker import Duties, Result, Worker
 
 __all__ = ["ThreadIter"]

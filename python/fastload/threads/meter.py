@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from fastload.iterators.notice import Logged
+from fastload.iterators.learned import Logged
 
 __all__ = ["Meter"]
 

@@ -21,11 +21,11 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from fastload import transforms
 from fastload.columns import Image
 from fastload.faults import one_line
-from fastload.iterators.notice import GlobalState
 from fastload.lanes import Choice, choose
 from fastload.loader import Loader
 from fastload.sizes import length_of
 from fastload.threads.copies import copied
+from fastload.threads.watch import GlobalState
 
 _BATCH_SIZE = 32  # samples per batch of a dataset or a folder
 _BATCHES = 20  # batches of a batch sampler whose mean size is taken

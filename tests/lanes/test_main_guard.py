@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fastload.lanes.main_guard import _is_guarded
+from fastload.lanes.no_workers import _is_guarded
 
 SCRIPT = """
 import logging

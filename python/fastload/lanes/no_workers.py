@@ -1,13 +1,14 @@
 """The reasons not to start worker processes: what cannot be given to them, or would not be the same there."""
 
+import ast
 import multiprocessing
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from fastload.lanes.main_guard import unguarded_line
 from fastload.processes.own_state import changed_by_iterating
 from fastload.processes.shared_state import why_one_process
 from fastload.registry import name
@@ -30,7 +31,7 @@ def why_no_workers(loader: Any) -> tuple[str, bool] | None:
     if (hindrance := why_no_processes(loader)) is not None:
         return hindrance, True
     is_forked = _start_method(loader) == "fork"
-    if not is_forked and (line := unguarded_line()) is not None:
+    if not is_forked and (line := _unguarded_line()) is not None:
         again = f"a new process would run {line} again, which `if __name__ == '__main__':` prevents"
         return again, True
     things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
@@ -70,3 +71,38 @@ def _not_importable(loader: Any) -> str | None:
                     "interactive session, which a new process cannot import"
                 )
     return None
+
+
+def _unguarded_line() -> str | None:
+    """Returns the file and line of the main module that runs now, if a new process would run it, too.
+
+    With spawn and forkserver a new process imports the main module. Code there that is not below
+    `if __name__ == "__main__":` would start a loader of its own, which Python refuses.
+    """
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name.rpartition(".")[2] == "__main__":
+        return None  # multiprocessing leaves a package's out
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_globals is vars(main) and frame.f_code.co_name == "<module>":
+            file, line = frame.f_code.co_filename, frame.f_lineno
+            return None if _is_guarded(file, line) else f"{file}:{line}"
+        frame = frame.f_back
+    return None
+
+
+def _is_guarded(file: str, line: int) -> bool:
+    """Returns true if a line is below an `if` that asks for `__name__`, or if the source cannot be read."""
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return True
+    return any(
+        isinstance(node, ast.If)
+        and node.lineno <= line <= (node.end_lineno or line)
+        and any(
+            isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(node.test)
+        )
+        for node in tree.body
+    )

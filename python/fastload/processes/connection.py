@@ -19,9 +19,8 @@ from fastload.draws import keyed
 from fastload.faults import ONLY_HERE
 from fastload.iterators.cost import Watch
 from fastload.lowering.cheap import drawn_from, read_code
-from fastload.processes import unpicklable
 from fastload.processes.changes import Changes
-from fastload.processes.failures import samples
+from fastload.processes.failures import name_part, samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
 from fastload.resume.worker_state import Keeping, WorkerState
 
@@ -160,7 +159,7 @@ class Connection:
             info = (RuntimeError, RuntimeError(words), None)
             return _wrapped(info, f"in DataLoader worker process {self._worker}")
         pickler = WholePickler if self._may_take_over else None
-        unpicklable.name_part(error, data, "batch", functools.partial(dumps, pickler=pickler))
+        name_part(error, data, "batch", functools.partial(dumps, pickler=pickler))
         wrapped = _wrapped(sys.exc_info(), f"in DataLoader worker process {self._worker}")
         wrapped.note = self._note()  # type: ignore[attr-defined]
         if self._may_take_over:

@@ -11,19 +11,17 @@ import os
 import pickle
 import warnings
 from multiprocessing.reduction import DupFd
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastload import _lib
 from fastload.draws import keyed
 from fastload.processes import entry
 from fastload.processes.admission import Admission
-from fastload.processes.image import Image
+from fastload.processes.image import Image, Snapshot
 from fastload.processes.pickling import dumps
-from fastload.processes.snapshot import Snapshot
 from fastload.resume.worker_state import Keeping
 
-__all__ = ["Context", "UnpicklableError"]
-
+__all__ = ["Context", "Terms", "UnpicklableError"]
 
 _LOOK_S = 0.5
 
@@ -38,12 +36,9 @@ class Context:
     Args:
         real: The start method's own context, or the module that stands for the default one.
         admission: Lets tasks in.
+        terms: What is agreed with all workers.
         starts_more: True if workers are started later, too; they get what the first ones got.
         among: Number of workers that there will be, if torch starts fewer.
-        may_take_over: True if the consumer makes the batches that workers cannot hand over as they are.
-        lazy_images: True if pictures wait in the workers.
-        keeping: The states of their generators to keep; None where samples are keyed.
-        tells_init: True if each worker tells when it has run `worker_init_fn`.
 
     Attributes:
         links: The links to the processes.
@@ -55,25 +50,19 @@ class Context:
         self,
         real: Any,
         admission: Admission,
+        terms: "Terms",
         *,
-        starts_more: bool = False,
-        among: int | None = None,
-        may_take_over: bool = False,
-        lazy_images: bool = False,
-        keeping: Keeping | None = None,
-        tells_init: bool = False,
+        starts_more: bool,
+        among: int | None,
     ) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
         self.look_s = math.inf
         self._admission = admission
         self._real = real
+        self._terms = terms
         self._starts_more = starts_more
         self._among = among
-        self._may_take_over = may_take_over
-        self._lazy_images = lazy_images
-        self._keeping = keeping
-        self._tells_init = tells_init
         self._first: tuple[Any, dict[str, Any]] | None = None
         self._results: Results | None = None
         self._end: End | None = None
@@ -89,13 +78,7 @@ class Context:
             return self._results
         self._close_end()
         place, descriptor = self.links.open()
-        self._end = End(
-            descriptor,
-            may_take_over=self._may_take_over,
-            lazy_images=self._lazy_images,
-            keeping=self._keeping,
-            tells_init=self._tells_init,
-        )
+        self._end = End(descriptor, self._terms)
         self.tasks[place : place + 1] = [Tasks(self.links, place, self._admission)]
         return self.tasks[place]
 
@@ -105,20 +88,22 @@ class Context:
 
     def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
         """Returns a process that will call `target` with the queue and event of its worker."""
+        return self._process(target, dict(inspect.signature(target).bind(*args).arguments))
+
+    def _process(self, target: Any, named: dict[str, Any]) -> Any:
         assert self._end is not None
         is_first = self._first is None and self._starts_more
         if is_first:
-            named = dict(inspect.signature(target).bind(*args).arguments)
             named["num_workers"] = self._among or named["num_workers"]
-            args = tuple(named.values())
             self._first = target, named
-        args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
+        ours = Results | Tasks | Done
+        named = {name: self._end if isinstance(arg, ours) else arg for name, arg in named.items()}
         forks = self._real.get_start_method() == "fork"
         if not forks:
-            args = self._imaged(target, args)
+            named = self._imaged(named)
         elif is_first:
-            self._snapshot = Snapshot(args)
-        given = self._end, target, args, self._image, self._snapshot
+            self._snapshot = Snapshot(named.values())
+        given = self._end, target, named, self._image, self._snapshot
         process = self._real.Process(target=entry.run, args=given)
         if forks:
             keyed.current()  # it inherits where the generators' states lie, which takes 2 ms to find
@@ -141,7 +126,7 @@ class Context:
         tasks.worker = worker
         own = {"index_queue": tasks, "worker_id": worker, "num_workers": among}
         try:
-            process = self.Process(target, tuple({**named, **own}.values()))
+            process = self._process(target, named | own)
             process.daemon = True
             with warnings.catch_warnings():
                 # of threads beside a fork: it is not the user who starts a worker here
@@ -175,13 +160,16 @@ class Context:
         """Lets go of what further workers would be given."""
         self._image = None
 
-    def _imaged(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _imaged(self, named: dict[str, Any]) -> dict[str, Any]:
         """Returns the arguments without what all workers have in an image, if there is one."""
-        named = inspect.signature(target).bind(*args).arguments
         held = named.get("dataset_holder")  # in which newer versions of torch hand it over
         dataset = named["dataset"] if held is None else held[0]
-        init_fn, collate_fn = named["init_fn"], named["collate_fn"]
-        values = {"dataset": dataset, "collate_fn": collate_fn, "worker_init_fn": init_fn}
+        init_fn = named["init_fn"]
+        values = {
+            "dataset": dataset,
+            "collate_fn": named["collate_fn"],
+            "worker_init_fn": init_fn,
+        }
         if not self._is_imaged:
             self._is_imaged = True
             try:
@@ -189,17 +177,13 @@ class Context:
             except (AttributeError, TypeError, pickle.PicklingError) as error:
                 raise UnpicklableError(str(error)) from error
         if self._image is None or not self._image.is_of(values):
-            return args
-        return tuple(
-            entry.Imaged("dataset", is_held=held is not None)
-            if arg is (dataset if held is None else held)
-            else entry.Imaged("collate_fn")
-            if arg is collate_fn
-            else entry.Imaged("worker_init_fn")
-            if arg is init_fn and arg is not None
-            else arg
-            for arg in args
-        )
+            return named
+        place = "dataset" if held is None else "dataset_holder"
+        given = {place: entry.Imaged("dataset", is_held=held is not None)}
+        given["collate_fn"] = entry.Imaged("collate_fn")
+        if init_fn is not None:
+            given["init_fn"] = entry.Imaged("worker_init_fn")
+        return named | given
 
     def _close_end(self) -> None:
         if self._end is not None:
@@ -224,37 +208,40 @@ def _sentinel(process: Any) -> int | None:
         return None
 
 
+class Terms(NamedTuple):
+    """What is agreed with all workers of an iterator.
+
+    Attributes:
+        may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
+        lazy_images: True if pictures wait in the workers.
+        keeping: The states of their generators to keep; None where samples are keyed.
+        tells_init: True if each tells when it has run `worker_init_fn`.
+    """
+
+    may_take_over: bool
+    lazy_images: bool
+    keeping: Keeping | None
+    tells_init: bool
+
+
 class End:
     """A worker's end of its link: a descriptor that its process has, whichever way it starts.
 
     Args:
         descriptor: The descriptor, in this process.
-        may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
-        lazy_images: True if pictures wait in the worker.
-        keeping: The states of its generators to keep.
-        tells_init: True if it tells when it has run `worker_init_fn`.
+        terms: What is agreed with all workers.
     """
 
-    def __init__(
-        self,
-        descriptor: int,
-        *,
-        may_take_over: bool,
-        lazy_images: bool,
-        keeping: Keeping | None,
-        tells_init: bool,
-    ) -> None:
+    def __init__(self, descriptor: int, terms: Terms) -> None:
         self.descriptor = descriptor
-        self.tells_init = tells_init
-        self.may_take_over = may_take_over
-        self.lazy_images = lazy_images
-        self.keeping = keeping
+        self.terms = terms
 
     def __getstate__(self) -> Any:
-        return vars(self) | {"descriptor": DupFd(self.descriptor)}
+        return DupFd(self.descriptor), self.terms
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, descriptor=state["descriptor"].detach())
+    def __setstate__(self, state: tuple[Any, Terms]) -> None:
+        descriptor, self.terms = state
+        self.descriptor = descriptor.detach()
         os.set_inheritable(self.descriptor, False)
 
 

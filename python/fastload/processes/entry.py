@@ -7,7 +7,6 @@ into shared memory is made in slots, and the process ends when its parent is gon
 import contextlib
 import functools
 import gc
-import inspect
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,9 +18,9 @@ from fastload import _lib
 from fastload.collate.default import promotes
 from fastload.pictures import waits_in
 from fastload.processes.connection import Connection
+from fastload.processes.failures import Raised
+from fastload.processes.image import Snapshot
 from fastload.processes.pickling import SMALL
-from fastload.processes.raised import Raised
-from fastload.processes.snapshot import Snapshot
 
 __all__ = ["Imaged", "contexts", "run"]
 
@@ -44,7 +43,7 @@ class Imaged(NamedTuple):
 def run(
     end: Any,
     target: Callable[..., None],
-    args: tuple[Any, ...],
+    named: dict[str, Any],
     image: Any,
     snapshot: Snapshot | None,
 ) -> None:
@@ -53,7 +52,7 @@ def run(
     Args:
         end: The worker's end of its link.
         target: Torch's worker loop.
-        args: Its arguments, in which `end` stands for the queues and the event.
+        named: Its arguments, in their order, in which `end` stands for the queues and the event.
         image: The objects that all workers are given; None where each is given its own.
         snapshot: Their state when the first ones were forked, if there may be later ones.
     """
@@ -70,22 +69,21 @@ def run(
     if snapshot is not None:
         snapshot.restore()
     if image is not None:
-        args = tuple(_given(image, arg) for arg in args)
+        named = {name: _given(image, arg) for name, arg in named.items()}
         image.values.clear()  # so that the arguments alone hold them
-    if end.lazy_images:
+    terms = end.terms
+    if terms.lazy_images:
         waits_in()
-    named = inspect.signature(target).bind(*args).arguments
-    if end.tells_init:
-        tell = functools.partial(_initialise, link, named["init_fn"])
-        args = tuple(tell if arg is named["init_fn"] else arg for arg in args)
-    if end.may_take_over:
+    if terms.tells_init:
+        named["init_fn"] = functools.partial(_initialise, link, named["init_fn"])
+    if terms.may_take_over:
         worker.ExceptionWrapper = Raised  # type: ignore[attr-defined]
         # what torch's loop catches: in the training process any exception is the batch's error, as CancelledError is
         worker.Exception = BaseException  # type: ignore[attr-defined]
         promotes.is_on = True
-    connection = Connection(link, named, may_take_over=end.may_take_over, keeping=end.keeping)
+    connection = Connection(link, named, may_take_over=terms.may_take_over, keeping=terms.keeping)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
-        target(*(connection if arg is end else arg for arg in args))
+        target(*(connection if arg is end else arg for arg in named.values()))
 
 
 def _initialise(link: _lib.WorkerLink, init_fn: Callable[[int], object], worker: int) -> None:

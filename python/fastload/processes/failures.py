@@ -1,17 +1,26 @@
-"""Worker processes that have ended: their remains, and the error message.
+"""What goes wrong in worker processes: workers that end, exceptions, and objects that cannot be sent.
 
-Owns the words: which worker, how it ended, which batch it was making, and the likely cause. Ends nothing.
+Owns the words: which worker, how it ended, which batch it was making, and the likely cause; and which part of an object
+does not pickle. Ends nothing.
 """
 
+import pickle
 import signal
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from fastload.machine import cgroup
+from torch._utils import ExceptionWrapper
 
-__all__ = ["EndedProcess", "Failures", "samples"]
+from fastload.faults import INTERRUPTS
+from fastload.machine import cgroup
+from fastload.processes.pickling import dumps
+
+__all__ = ["EndedProcess", "Failures", "Raised", "name_part", "samples"]
 
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
+_DEPTH = 20
+_WIDTH = 10_000
 
 
 class EndedProcess:
@@ -119,3 +128,110 @@ def samples(indices: Any) -> str:
         return "samples of its stream"
     shown = ", ".join(map(str, indices[:8]))
     return f"samples {shown}{', ...' if len(indices) > 8 else ''}"
+
+
+class Raised(ExceptionWrapper):
+    """An exception of a worker process under `AUTO`, which keeps its type.
+
+    torch raises a RuntimeError in place of an exception whose type takes more than a message. Under `AUTO` the
+    consumer may make the same sample, and raises what the sample raised.
+
+    Args:
+        exc_info: As `sys.exc_info()` returns it; None for the exception that is being handled.
+        where: The place, in torch's words: `"in DataLoader worker process 1"`.
+
+    Raises:
+        BaseException: The exception itself, if it ends the process.
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        exc_info = exc_info or sys.exc_info()
+        if isinstance(exc_info[1], INTERRUPTS):
+            raise exc_info[1]
+        super().__init__(exc_info, where)  # type: ignore[no-untyped-call]
+        self._parts = _rebuildable(exc_info[1])
+
+    def reraise(self) -> None:
+        """Raises the exception.
+
+        Raises:
+            BaseException: As torch raises it, with the worker's traceback as its message; if its type does not take
+                a message, the sample's own, with the worker's traceback as a note; RuntimeError if that does not
+                pickle.
+        """
+        original: BaseException
+        try:
+            super().reraise()  # type: ignore[no-untyped-call]
+        except Exception as error:
+            if type(error) is self.exc_type or self._parts is None:
+                raise
+            words, original = str(error), _rebuilt(*pickle.loads(self._parts))
+        original.add_note(words)
+        raise original
+
+
+def _rebuildable(error: BaseException) -> bytes | None:
+    """Returns the pickle of what an exception is rebuilt from; None if that gives another message, or nothing."""
+    try:
+        parts = pickle.dumps((type(error), error.args, vars(error)))
+        return parts if str(_rebuilt(*pickle.loads(parts))) == str(error) else None
+    except Exception:  # whatever the parts raise
+        return None
+
+
+def _rebuilt(
+    kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]
+) -> BaseException:
+    """Returns an exception, without a call of the constructor that its class may have."""
+    base: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+    error: BaseException = base.__new__(kind, *args)
+    base.__init__(error, *args)
+    vars(error).update(state)
+    return error
+
+
+def name_part(
+    error: Exception, value: Any, path: str, attempt: Callable[[Any], object] = dumps
+) -> None:
+    """Puts the part of `value` that cannot be pickled in front of the error's message.
+
+    Args:
+        error: The error of pickling `value`; its type takes a message.
+        value: The pickled object.
+        path: Its name.
+        attempt: Pickles a part and discards the result.
+    """
+    where, words = _find(value, path, error, attempt)
+    error.args = (f"{where}: {words}",)
+
+
+def _find(
+    value: Any, path: str, error: Exception, attempt: Callable[[Any], object]
+) -> tuple[str, Exception]:
+    """Returns the path of the innermost part that cannot be pickled, and its error."""
+    for _ in range(_DEPTH):
+        for step, part in _parts(value):
+            try:
+                attempt(part)
+            except Exception as inner:
+                value, path, error = part, path + step, inner
+                break
+        else:
+            break
+    return path, error
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the parts of a value, each with how it is reached."""
+    parts: list[tuple[str, Any]] = []
+    if isinstance(value, Mapping):
+        parts = [(f"[{key!r}]", part) for key, part in value.items()]
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        parts = [(f".{field}", part) for field, part in zip(value._fields, value, strict=True)]
+    elif isinstance(value, list | tuple):
+        parts = [(f"[{place}]", part) for place, part in enumerate(value)]
+    slots = [slot for kind in type(value).__mro__ for slot in getattr(kind, "__slots__", ())]
+    state = {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}
+    state |= getattr(value, "__dict__", {})
+    parts += [(f".{attribute}", part) for attribute, part in state.items()]
+    yield from parts[:_WIDTH]

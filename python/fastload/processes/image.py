@@ -1,26 +1,50 @@
-"""The objects that all workers of an iterator are given, pickled once.
+"""What all workers of an iterator are given: an image of it, pickled once, or a snapshot of what they inherit.
 
-Owns a file in memory with the pickle, and beside it the tensors and arrays, which every worker maps: changed,
-pages become its own. For processes that are not forked, which have nothing yet. Refuses what cannot be given
-twice: descriptors, memory that is shared already, memory of devices. Then each worker gets a pickle of its own.
+`Image` is for processes that are not forked, which have nothing yet. Owns a file in memory with the pickle, and beside it
+the tensors and arrays, which every worker maps: changed, pages become its own. Refuses what cannot be given twice:
+descriptors, memory that is shared already, memory of devices. Then each worker gets a pickle of its own.
+
+`Snapshot` is for processes that are forked later than others. They would have what the training has made of the dataset
+since, and their samples would depend on when they were started. Owns the attributes of Python objects and the entries of
+short lists, dicts and sets, as they were. Refuses to look into arrays, tensors and long containers: what is written there
+in place is seen by workers that start afterwards. Calls nothing of the user's.
 """
 
 import ctypes
 import mmap
+import os
 import pickle
-from collections.abc import Iterator
+import types
+import weakref
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import context
 from multiprocessing.reduction import DupFd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from fastload.processes import unpicklable
-from fastload.processes.file import File
+from fastload import _lib
+from fastload.processes.failures import name_part
 from fastload.processes.pickling import SMALL, Pickler, dumps, loads
 
-__all__ = ["Image"]
+if TYPE_CHECKING:
+    from ctypes import Array
+
+__all__ = ["Image", "Snapshot"]
+
+_LONG = 1_000
+"""A container of more entries is left as it is."""
+
+_MANY = 20_000
+"""Objects found after this many others are left as they are."""
+
+_LEFT = (
+    *(bool, int, float, complex, str, bytes, type(None), type, range, slice),
+    *(types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
+    *(torch.Tensor, np.ndarray, np.generic),
+)
 
 
 class Image:
@@ -36,7 +60,7 @@ class Image:
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
-        self._file = File()
+        self._file = _File()
         self._place = self._write(values)
 
     @classmethod
@@ -58,7 +82,7 @@ class Image:
 
     def __setstate__(self, state: Any) -> None:
         descriptor, (start, length) = state
-        memory = File(descriptor.detach()).mapped()
+        memory = _File(descriptor.detach()).mapped()
         payload, places = pickle.loads(memory[start : start + length])
         parts = [
             torch.frombuffer(memory, dtype=torch.uint8, offset=start, count=length)
@@ -79,7 +103,7 @@ class Image:
                     try:
                         _tried(value)
                     except Exception:
-                        unpicklable.name_part(error, value, name, _tried)
+                        name_part(error, value, name, _tried)
                         break
                 raise
         return self._file.write(pickle.dumps((payload, places)))
@@ -89,6 +113,43 @@ class _Once(Exception):  # noqa: N818 (caught here)
     """Something that can be given to one process only."""
 
 
+class _File:
+    """A file with memory of the dataset, which worker processes map: in memory; on macOS an unlinked temporary one.
+
+    Owns its descriptor, as long as the file is used.
+
+    Args:
+        descriptor: Of an existing file, owned from now on; None makes one.
+    """
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        self.descriptor = _lib.make_file("fastload-dataset") if descriptor is None else descriptor
+        weakref.finalize(self, os.close, self.descriptor).atexit = False
+        self._length = 0
+
+    def mapped(self) -> mmap.mmap:
+        """Returns its bytes, of which a change is the process's own."""
+        return mmap.mmap(self.descriptor, 0, flags=mmap.MAP_PRIVATE)
+
+    def extend(self, length: int) -> int:
+        """Makes the file larger; returns where the new bytes begin, a multiple of the page size."""
+        start = self._length
+        pages = -(-length // mmap.ALLOCATIONGRANULARITY)
+        self._length += pages * mmap.ALLOCATIONGRANULARITY
+        os.ftruncate(self.descriptor, self._length)
+        return start
+
+    def write(self, content: "bytes | Array[Any]") -> tuple[int, int]:
+        """Appends bytes; returns where they begin, and their number."""
+        left = memoryview(content).cast("B")
+        start, length = self.extend(len(left)), len(left)
+        place = start
+        while left:
+            written = os.pwrite(self.descriptor, left, place)
+            left, place = left[written:], place + written
+        return start, length
+
+
 class _Memory:
     """The memory of an image's parts, which lies in its file.
 
@@ -96,7 +157,7 @@ class _Memory:
         file: The image's.
     """
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: _File) -> None:
         self._file = file
         self._taken: dict[int, int] = {}
 
@@ -152,3 +213,46 @@ def _nothing_once() -> Iterator[None]:
 def _tried(value: Any) -> None:
     """Pickles a value for nothing."""
     dumps(value, pickler=_ImagePickler)
+
+
+class Snapshot:
+    """The state of objects, and of the objects that they refer to.
+
+    Args:
+        things: The objects.
+    """
+
+    def __init__(self, things: Iterable[Any]) -> None:
+        self._kept: list[tuple[Any, Any]] = []
+        met, waiting = set[int](), list(things)
+        while waiting and len(met) < _MANY:
+            thing = waiting.pop()
+            if id(thing) in met or isinstance(thing, _LEFT):
+                continue
+            met.add(id(thing))
+            waiting.extend(self._keep(thing))
+
+    def _keep(self, thing: Any) -> Iterable[Any]:
+        """Keeps the state of one object; returns the objects that it refers to."""
+        kind = type(thing)
+        if kind is types.MethodType:
+            return [thing.__self__]
+        if kind in (list, set, tuple, dict):
+            if len(thing) > _LONG:
+                return []
+            if kind is not tuple:
+                self._kept.append((thing, thing.copy()))
+            return list(thing.values() if kind is dict else thing)
+        attributes = getattr(thing, "__dict__", None)
+        if type(attributes) is not dict:
+            return []
+        self._kept.append((attributes, attributes.copy()))
+        return list(attributes.values())
+
+    def restore(self) -> None:
+        """Restores the state of all objects in this process; a set that has not changed keeps its order."""
+        for thing, kept in self._kept:
+            if type(thing) is set and set(map(id, thing)) == set(map(id, kept)):
+                continue
+            thing.clear()
+            (thing.extend if type(thing) is list else thing.update)(kept)

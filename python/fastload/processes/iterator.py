@@ -31,7 +31,7 @@ from fastload.iterators.paced import Paced
 from fastload.machine.auto import Auto, is_elastic
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Allocate, Arrival, page_locked
-from fastload.processes.context import Context
+from fastload.processes.context import Context, Terms
 from fastload.processes.failures import EndedProcess, Failures, samples
 
 __all__ = ["ProcessIter"]
@@ -102,12 +102,9 @@ class ProcessIter(Paced):
         self._context = Context(
             real,
             self._admission,
+            Terms(may_take_over, self._lazy_images, self._keeping(loader), tells_init),
             starts_more=is_elastic(loader),
             among=self._later,
-            may_take_over=may_take_over,
-            lazy_images=self._lazy_images,
-            keeping=self._keeping(loader),
-            tells_init=tells_init,
         )
         self._links = self._context.links
         self._failures = Failures()

@@ -11,15 +11,17 @@ import copy
 import copyreg
 import enum
 import functools
+import io
 import random
+import tarfile
 import types
+import weakref
+import zipfile
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-
-from fastload.threads import handles
 
 __all__ = ["LONG", "Copied", "Copies", "Found", "copied"]
 
@@ -56,6 +58,13 @@ _SHARED_MODULES = {
     "datasets.table",  # which would be written to a file
 }
 """Packages and modules whose objects are there to be shared, or never change."""
+
+
+_HANDLES = (io.IOBase, tarfile.TarFile, zipfile.ZipFile)
+
+_MARKS = {"__dict__", "__slots__", "__weakref__"}
+
+_unpicklable: "weakref.WeakKeyDictionary[type, bool]" = weakref.WeakKeyDictionary()
 
 
 class Found(NamedTuple):
@@ -122,7 +131,7 @@ class Copies:
             return self._container(thing, path)
         if not _SHARED_MODULES.isdisjoint((kind.__module__, kind.__module__.partition(".")[0])):
             return thing
-        if handles.is_handle(thing):
+        if _is_handle(thing):
             self.handles.append(Found(path, thing))
             return thing
         return self._instance(thing, path) if _is_python(thing) else thing
@@ -249,6 +258,39 @@ def _is_structure(kind: type) -> bool:
         return False
     known = torch.utils.data.Dataset, torch.nn.Module, types.MethodType
     return issubclass(kind, known) or any("__call__" in vars(each) for each in kind.__mro__)
+
+
+def _is_handle(thing: Any) -> bool:
+    """Returns true if an object holds a position or a native handle, so that it must stay with one thread.
+
+    A file and a generator have a position, and a database connection serves one query at a time. Such objects cannot be
+    copied, which is how those of unknown libraries are recognised: they do not pickle.
+    """
+    if isinstance(thing, _HANDLES):
+        return True
+    kind = type(thing)
+    if _is_written_in_python(kind):
+        return False
+    if hasattr(kind, "__next__"):
+        return True
+    if kind not in _unpicklable:
+        _unpicklable[kind] = not _pickles(thing)
+    return _unpicklable[kind]
+
+
+def _is_written_in_python(kind: type) -> bool:
+    """Returns true if a class was made by a `class` statement, or derives from one that was."""
+    return any(not _MARKS.isdisjoint(vars(each)) for each in kind.__mro__)
+
+
+def _pickles(thing: Any) -> bool:
+    if type(thing) in copyreg.dispatch_table:  # a compiled regular expression
+        return True
+    try:
+        thing.__reduce_ex__(4)
+    except Exception:  # TypeError by custom; each library has its own
+        return False
+    return True
 
 
 class Copied(NamedTuple):

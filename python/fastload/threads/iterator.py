@@ -27,7 +27,6 @@ from fastload.registry import name
 from fastload.resume.worker_state import Keeping
 from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
-from fastload.threads.grad_mode import GradMode
 from fastload.threads.meter import Meter
 from fastload.threads.watch import GlobalState, Watch
 from fastload.threads.worker import Duties, Result, Worker
@@ -111,7 +110,8 @@ class ThreadIter(Paced):
             number=self._num_workers,
             pinned=bool(self._pin_memory),
             device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,  # type: ignore[no-untyped-call]
-            grad_mode=GradMode.current(),
+            grad=torch.is_grad_enabled(),
+            inference=torch.is_inference_mode_enabled(),
             results=self._data_queue,
             stopping=self._workers_done_event,
             keeping=keeping,

@@ -7,13 +7,15 @@ iterator can be dropped while its threads are busy.
 
 import contextvars
 import functools
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from queue import Queue, SimpleQueue
 from typing import Any, NamedTuple
 
 import torch
+from torch._utils import ExceptionWrapper
 from torch.utils.data import IterDataPipe
 from torch.utils.data._utils import pin_memory
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
@@ -26,8 +28,6 @@ from fastload.iterators.cost import Cost, Watch
 from fastload.machine.threads import RenewedLock
 from fastload.resume.worker_state import Keeping, Moved, WorkerState
 from fastload.threads import worker_info
-from fastload.threads.failure import Failure, named
-from fastload.threads.grad_mode import GradMode
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
 
@@ -35,6 +35,9 @@ __all__ = ["Duties", "Result", "Worker"]
 
 # torch walks a graph of datapipes by a hook that it sets on their class: one thread at a time.
 _walking_pipes = RenewedLock()
+
+_MANY = 8
+"""Indices that a message names."""
 
 
 class Result(NamedTuple):
@@ -69,7 +72,8 @@ class Duties(NamedTuple):
         number: Number of workers.
         pinned: True if batches are page-locked.
         device: The CUDA device of the thread that iterates; None without one.
-        grad_mode: Torch's settings of that thread.
+        grad: True if operations of that thread record gradients; torch keeps it by thread, as the next.
+        inference: True if it is in inference mode.
         results: Takes what is finished.
         stopping: Set when no more batches are needed.
         keeping: The generators of workers that are kept; None where samples are keyed.
@@ -85,7 +89,8 @@ class Duties(NamedTuple):
     number: int
     pinned: bool
     device: int | None
-    grad_mode: GradMode
+    grad: bool
+    inference: bool
     results: "Queue[Result]"
     stopping: threading.Event
     keeping: Keeping | None
@@ -95,6 +100,40 @@ class Duties(NamedTuple):
 
 class _Left(BaseException):
     """Ends a batch that is no longer needed."""
+
+
+class Failure(ExceptionWrapper):
+    """The exception that is being handled, on its way to the consumer.
+
+    Re-raised as torch re-raises those of worker processes, with a note that names worker and sample.
+
+    Args:
+        where: The place, in torch's words: `"in DataLoader worker thread 1"`.
+        note: The work of the worker.
+    """
+
+    def __init__(self, where: str, note: str) -> None:
+        kind, error, trace = sys.exc_info()
+        if isinstance(error, Exception):
+            super().__init__(where=where)  # type: ignore[no-untyped-call]
+        else:  # it would end a process
+            message = f"the dataset's code raised {kind.__name__ if kind else None}: {error}"
+            wrapped = RuntimeError(message)
+            super().__init__((RuntimeError, wrapped, trace), where)  # type: ignore[no-untyped-call]
+        self._note = note
+
+    def reraise(self) -> None:
+        """Raises the exception.
+
+        Raises:
+            Exception: One of its type whose message is the worker's traceback; RuntimeError if its type
+                takes no message.
+        """
+        try:
+            super().reraise()  # type: ignore[no-untyped-call]
+        except Exception as error:
+            error.add_note(self._note)
+            raise
 
 
 class Worker:
@@ -153,7 +192,11 @@ class Worker:
         keeping = duties.keeping or Keeping(0, 0, None, {}, {})
         self._state = WorkerState(keeping, self.number, duties.number, lambda: streams.generators)
         try:
-            with self._duties.grad_mode.applied(), Routed(streams, self._duties.tell):
+            with (
+                torch.inference_mode(duties.inference),
+                torch.set_grad_enabled(duties.grad),
+                Routed(streams, duties.tell),
+            ):
                 self._serve(self._initialise())
         finally:
             worker_info.clear()
@@ -265,13 +308,13 @@ class Worker:
             self.doing = "iterating the dataset"
             return indices
         if not self._duties.auto_collation:
-            self.doing = f"making sample {named(indices)}"
+            self.doing = f"making sample {_named(indices)}"
             if key is not None:
                 self._keyed = key, indices, 0
                 self._streams.begin_sample(key, indices, 0)
             return indices
         if getattr(self._dataset, "__getitems__", None):
-            self.doing = f"making samples {named(indices)}"
+            self.doing = f"making samples {_named(indices)}"
             if key is not None:
                 self._streams.begin_batch(key)
             return indices
@@ -287,14 +330,14 @@ class Worker:
                 self._keyed = key, index, place
                 self._streams.begin_sample(key, index, place)
             yield index
-        self.doing = f"collating samples {named(indices)}"
+        self.doing = f"collating samples {_named(indices)}"
         if key is not None:
             self._streams.begin_batch(key)
 
     def does(self) -> str:
         """Returns its present work, in words."""
         doing = self.doing
-        return doing if isinstance(doing, str) else f"making sample {named(*doing)}"
+        return doing if isinstance(doing, str) else f"making sample {_named(*doing)}"
 
     def _failure(self) -> Failure:
         return Failure(self._where, f"while worker {self.number} was {self.does()}")
@@ -304,3 +347,17 @@ class Worker:
         shared = torch.Generator().manual_seed(seed)
         with _walking_pipes.held():
             self._dataset = apply_random_seed(self._dataset, shared)
+
+
+def _named(indices: Any) -> str:
+    """Returns indices in few words."""
+    try:
+        if not isinstance(indices, Sized) or isinstance(indices, str) or len(indices) <= _MANY:
+            return repr(indices)
+    except Exception:  # a scalar tensor has no length, and a user's class may fail at anything
+        return f"a {type(indices).__qualname__}"
+    try:
+        first = ", ".join(repr(indices[n]) for n in range(_MANY))  # type: ignore[index]
+    except Exception:
+        return f"{len(indices)} samples"
+    return f"[{first}, ...] ({len(indices)} in all)"

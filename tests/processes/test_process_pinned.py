@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from fastload import Loader, _lib
+from fastload.processes import arrival
 from fastload.processes.iterator import ProcessIter
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.processes import LINUX
@@ -61,6 +62,7 @@ class Allocated:
 def walked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Pretends that there is an accelerator; returns the tensors that torch's walk over batches comes by."""
     given: list[Any] = []
+    monkeypatch.setattr(arrival, "page_locked", arrival.page_locked)  # to be put back
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: given.append(tensor) or tensor)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # which older versions ask
@@ -69,9 +71,10 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def iterator(allocate: Any, **arguments: Any) -> ProcessIter:
     _lib.park()
+    arrival.page_locked = allocate
     arguments = {"num_workers": 2, "pin_memory": True, "lane": "process"} | arguments
     loader = Loader(Pairs(), 4, **arguments)
-    return ProcessIter(loader, allocate=allocate)
+    return ProcessIter(loader)
 
 
 def test_batches_lie_in_the_memory_that_was_made_for_them(walked: list[Any]):

@@ -275,30 +275,27 @@ class ConsumerIter(Resumable):
             key = self._keys.next(indices) if self._draws and self._keys is not None else None
             maker.pending = indices, key
             self._send_idx += 1
+        is_taken = True  # by an error, too, which takes the place of its batch
         try:
             while self._to_drop > 0:  # of an iterable dataset that does not say where it is
                 self._to_drop -= 1
                 maker.make(*maker.pending)
-            batch = maker.make(*maker.pending)
+            return maker.make(*maker.pending)
         except StopIteration:
+            is_taken = False
             maker.pending = None
             self._cursor.is_finished = True
             if self._persistent_workers:  # whose generators go on in the next epoch
                 maker.keep_streams(self._cursor)
             raise
         except INTERRUPTS:
+            is_taken = False  # but left to be made again
             raise
-        except BaseException:
-            self._took()  # an error takes the place of its batch
-            raise
-        self._took()
-        return batch
-
-    def _took(self) -> None:
-        """Counts the pending batch; not called after an interrupt, which leaves it to be made again."""
-        self._maker.pending = None
-        self._cursor.taken += 1
-        self._rcvd_idx += 1
+        finally:
+            if is_taken:
+                maker.pending = None
+                self._cursor.taken += 1
+                self._rcvd_idx += 1
 
     def _shutdown_workers(self) -> None:
         """Forgets what is ahead; the iterator is at its end then."""

@@ -286,21 +286,17 @@ class Elastic(StatesOfWorkers):
                 raise
             maker.pending = indices, self._keys.next(indices)
             self._send_idx += 1
+        is_taken = True  # by an error, too, which takes the place of its batch
         try:
             self._keep_schedule()
-            batch = maker.make(*maker.pending)
+            return maker.make(*maker.pending)
         except INTERRUPTS:
+            is_taken = False  # but left to be made again
             raise
-        except BaseException:
-            self._took_here(maker)  # an error takes the place of its batch
-            raise
-        self._took_here(maker)
-        return batch
-
-    def _took_here(self, maker: Maker) -> None:
-        """Counts the pending batch; not called after an interrupt, which leaves it to be made again."""
-        maker.pending = None
-        self._rcvd_idx += 1
+        finally:
+            if is_taken:
+                maker.pending = None
+                self._rcvd_idx += 1
 
     def _requested(self) -> int:
         """Returns the number of batches that were requested, without one that an interrupt left to be made again."""

@@ -362,14 +362,11 @@ def _is_default(loader: Any) -> bool:
     )
 
 
-def _pads(loader: Any) -> bool:
-    """Returns true if a `PadCollate` makes the batches."""
-    return bool(loader._auto_collation) and type(loader.collate_fn) is PadCollate
-
-
 def _uses_torchs(loader: Any) -> bool:
     """Returns true if torch's default collation makes some or all values of a batch."""
-    return _is_default(loader) or _pads(loader)
+    return _is_default(loader) or (
+        bool(loader._auto_collation) and type(loader.collate_fn) is PadCollate
+    )
 
 
 def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNative]:

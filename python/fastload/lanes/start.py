@@ -154,7 +154,7 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
             loader._counters = _counters_of(iterator)
             return iterator
     kind = marked(ThreadIter, wanted=marks, tolerant=tolerant)
-    threads: ThreadIter = kind(loader, seam=choice.seam, log=Logged.of(loader))
+    threads: ThreadIter = kind(loader, seam=choice.seam)
     loader._counters = threads.stats
     return threads
 

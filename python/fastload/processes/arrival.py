@@ -5,7 +5,6 @@ threads of the pool copy its parts, while the training goes on. Refuses to know 
 """
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,9 +14,7 @@ from fastload import _lib
 from fastload.iterators.cost import Cost
 from fastload.processes.pickling import loads
 
-__all__ = ["Allocate", "Arrival", "page_locked"]
-
-Allocate = Callable[[int], torch.Tensor]
+__all__ = ["Arrival"]
 
 
 def page_locked(length: int) -> torch.Tensor:
@@ -32,7 +29,7 @@ class Arrival:
         worker: The number of the worker that sent it.
         payload: The pickles of what it is about, and of itself.
         parts: The memory beside them.
-        allocate: Makes the memory that parts are copied to; None where they stay.
+        pins: True if parts are copied to page-locked memory.
 
     Attributes:
         worker: The same.
@@ -46,7 +43,7 @@ class Arrival:
     """
 
     def __init__(
-        self, worker: int, payload: bytes, parts: list[torch.Tensor], allocate: Allocate | None
+        self, worker: int, payload: bytes, parts: list[torch.Tensor], *, pins: bool
     ) -> None:
         self.worker = worker
         self._whose = f"DataLoader worker process {worker}"
@@ -58,13 +55,13 @@ class Arrival:
         self.cost = Cost(*cost)
         self.size = sum(part.nbytes for part in parts) + len(payload)
         self.filled = name if 0 < self.size <= 2 * filled_bytes else ""
-        if allocate is not None and parts:
-            self._copy(parts, allocate)
+        if pins and parts:
+            self._copy(parts)
 
-    def _copy(self, parts: list[torch.Tensor], allocate: Allocate) -> None:
+    def _copy(self, parts: list[torch.Tensor]) -> None:
         """Begins to copy the parts, and puts the copies in their places, from where the message takes them."""
         try:
-            targets = [allocate(part.nbytes) for part in parts]
+            targets = [page_locked(part.nbytes) for part in parts]
             self._copying = _lib.Copying(targets, parts)
             parts[:] = targets
         except Exception:

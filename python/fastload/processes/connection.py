@@ -42,8 +42,8 @@ class Connection:
         link: _lib.WorkerLink,
         loop: Mapping[str, Any],
         *,
-        may_take_over: bool = False,
-        keeping: Keeping | None = None,
+        may_take_over: bool,
+        keeping: Keeping | None,
     ) -> None:
         self._may_take_over = may_take_over
         self._link = link

@@ -14,7 +14,6 @@ from torch._utils import ExceptionWrapper
 
 from fastload.faults import INTERRUPTS
 from fastload.machine import cgroup
-from fastload.processes.pickling import dumps
 
 __all__ = ["EndedProcess", "Failures", "Raised", "name_part", "samples"]
 
@@ -190,9 +189,7 @@ def _rebuilt(
     return error
 
 
-def name_part(
-    error: Exception, value: Any, path: str, attempt: Callable[[Any], object] = dumps
-) -> None:
+def name_part(error: Exception, value: Any, path: str, attempt: Callable[[Any], object]) -> None:
     """Puts the part of `value` that cannot be pickled in front of the error's message.
 
     Args:

@@ -30,7 +30,7 @@ from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.paced import Paced
 from fastload.machine.auto import Auto, is_elastic
 from fastload.processes.admission import Admission
-from fastload.processes.arrival import Allocate, Arrival, page_locked
+from fastload.processes.arrival import Arrival
 from fastload.processes.context import Context, Terms
 from fastload.processes.failures import EndedProcess, Failures, samples
 
@@ -51,7 +51,6 @@ class ProcessIter(Paced):
 
     Args:
         loader: The loader.
-        allocate: Makes the memory that batches are copied to where they are to be page-locked.
         may_take_over: True if the consumer may make batches itself, if workers cannot or do not pay.
         **changes: Attributes of it that are others for its workers.
     """
@@ -63,7 +62,6 @@ class ProcessIter(Paced):
         self,
         loader: Any,
         *,
-        allocate: Allocate = page_locked,
         may_take_over: bool = False,
         **changes: Any,
     ) -> None:
@@ -80,7 +78,6 @@ class ProcessIter(Paced):
         self._users_dataset, self._record = loader.dataset, loader._record
         self._logged = Logged.of(loader)
         self._continue(loader)
-        self._allocate = allocate
         self._is_started = False
         self._is_late = self._is_lost = False
         self._getpid = os.getpid  # modules may be gone when this is deleted
@@ -335,7 +332,7 @@ class ProcessIter(Paced):
         arrival = None
         if message is not None:
             tasks = self._context.tasks[place]
-            arrival = Arrival(tasks.worker, *message, self._allocate if self._pins else None)
+            arrival = Arrival(tasks.worker, *message, pins=bool(self._pins))
             pid = self._workers[place].pid
             self._count(arrival.seq, arrival.cost, arrival.made_s, tasks.worker, pid)
             if self._evidence is not None and isinstance(arrival.seq, int):

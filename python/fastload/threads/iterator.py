@@ -46,7 +46,6 @@ class ThreadIter(Paced):
     Args:
         loader: The loader.
         seam: True if samples begin natively.
-        log: The log of the loader; None for a new one.
 
     Attributes:
         stats: Reads the counters, also after the iterator is gone.
@@ -59,8 +58,9 @@ class ThreadIter(Paced):
     _data_queue: Any
     _workers_done_event: Any
 
-    def __init__(self, loader: Any, *, seam: bool = False, log: Logged | None = None) -> None:
+    def __init__(self, loader: Any, *, seam: bool) -> None:
         self._loader = weakref.ref(loader)
+        self._log = Logged.of(loader)
         loader = stand_in(loader)
         self._continue(loader)
         keeping = self._keeping(loader)  # says where the cursor's states lie
@@ -81,7 +81,6 @@ class ThreadIter(Paced):
         self._shutdown = False
         # Not a SimpleQueue: until Python 3.12 a signal in the last moment of its timeout makes it wait for ever.
         self._data_queue = queue.Queue()
-        self._log = log or Logged()
         self._meter = Meter(self._log)
         self._clocks = time.perf_counter(), time.process_time()
         self.stats = self._meter.read

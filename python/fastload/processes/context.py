@@ -24,6 +24,7 @@ from fastload.resume.worker_state import Keeping
 __all__ = ["Context", "Terms", "UnpicklableError"]
 
 _LOOK_S = 0.5
+_signature = functools.cache(inspect.signature)
 
 
 class UnpicklableError(Exception):
@@ -88,7 +89,7 @@ class Context:
 
     def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
         """Returns a process that will call `target` with the queue and event of its worker."""
-        return self._process(target, dict(inspect.signature(target).bind(*args).arguments))
+        return self._process(target, dict(_signature(target).bind(*args).arguments))
 
     def _process(self, target: Any, named: dict[str, Any]) -> Any:
         assert self._end is not None

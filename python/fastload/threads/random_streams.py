@@ -90,10 +90,9 @@ class _Route:
             module = sys.modules.get(name)
             names = {} if module is None else module.__dict__
             for key, value in list(names.items()):
-                old, new = self._native.get(id(value), (None, None))
-                if old is not None and value is old:
-                    names[key] = new
-                    self._replaced.append((names, key, old, new))
+                if (pair := self._native.get(id(value))) is not None:
+                    names[key] = pair[1]
+                    self._replaced.append((names, key, *pair))
 
     def uninstall(self) -> None:
         """Restores the original, unless it was replaced again since."""

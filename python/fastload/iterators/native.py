@@ -333,11 +333,6 @@ def ahead(loader: Any, program: _lib.Program, order: sampler.Order | None) -> Ah
     Further if asking the sampler early has no visible effect: at once if the user did not set `prefetch_factor`
     and making a batch takes less time than waking a thread, because a thread that runs out of work sleeps for
     several such batches.
-
-    Args:
-        loader: The loader.
-        program: The program that makes its samples.
-        order: Its order, if that is one of torch's own.
     """
     usual: int = loader.prefetch_factor * int(loader.num_workers)
     if order is None or not order.is_private:

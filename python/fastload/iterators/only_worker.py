@@ -21,9 +21,6 @@ class Streams:
     """The generators of torch's first worker, for an iterable dataset that is iterated here.
 
     The process's own are saved, and restored, by `keyed.borrowed` around it.
-
-    Args:
-        base_seed: The iterator's.
     """
 
     def __init__(self, base_seed: int) -> None:

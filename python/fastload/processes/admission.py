@@ -46,11 +46,6 @@ class Admission:
     def add(self, seq: int, worker: int, send: Callable[[], None]) -> None:
         """Has a task sent as soon as its batch fits.
 
-        Args:
-            seq: The number of the batch.
-            worker: Whose task it is.
-            send: Sends it.
-
         Raises:
             Exception: What sending raises, of this task or of one before.
         """

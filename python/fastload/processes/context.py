@@ -114,10 +114,6 @@ class Context:
     def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
         """Starts one more worker; returns its tasks and its process.
 
-        Args:
-            worker: Its number.
-            among: Number of workers that there will be.
-
         Raises:
             OSError: The system refuses another process.
         """
@@ -226,12 +222,7 @@ class Terms(NamedTuple):
 
 
 class End:
-    """A worker's end of its link: a descriptor that its process has, whichever way it starts.
-
-    Args:
-        descriptor: The descriptor, in this process.
-        terms: What is agreed with all workers.
-    """
+    """A worker's end of its link: a descriptor that its process has, whichever way it starts."""
 
     def __init__(self, descriptor: int, terms: Terms) -> None:
         self.descriptor = descriptor
@@ -309,11 +300,7 @@ class Tasks:
 
 
 class Done:
-    """The event that ends all workers.
-
-    Args:
-        links: The links.
-    """
+    """The event that ends all workers."""
 
     def __init__(self, links: _lib.Links) -> None:
         self._links = links

@@ -25,9 +25,6 @@ _WIDTH = 10_000
 class EndedProcess:
     """Stands in for a process that has ended and is closed.
 
-    Args:
-        process: The process.
-
     Attributes:
         pid: Its process number.
         exitcode: Its exit code.

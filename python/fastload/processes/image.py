@@ -151,11 +151,7 @@ class _File:
 
 
 class _Memory:
-    """The memory of an image's parts, which lies in its file.
-
-    Args:
-        file: The image's.
-    """
+    """The memory of an image's parts, which lies in its file."""
 
     def __init__(self, file: _File) -> None:
         self._file = file
@@ -216,11 +212,7 @@ def _tried(value: Any) -> None:
 
 
 class Snapshot:
-    """The state of objects, and of the objects that they refer to.
-
-    Args:
-        things: The objects.
-    """
+    """The state of objects, and of the objects that they refer to."""
 
     def __init__(self, things: Iterable[Any]) -> None:
         self._kept: list[tuple[Any, Any]] = []

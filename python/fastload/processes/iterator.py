@@ -132,11 +132,7 @@ class ProcessIter(Paced):
         self._start_others(self._later)
 
     def _start_others(self, number: int) -> None:
-        """Starts the workers behind the first, which has its batch by then: each takes as long as some batches.
-
-        Args:
-            number: Number of workers that there will be.
-        """
+        """Starts the workers behind the first, which has its batch by then: each takes as long as some batches."""
         depth = self._depth
         try:
             try:

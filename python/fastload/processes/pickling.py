@@ -146,12 +146,7 @@ def loads(payload: bytes, parts: list[Any]) -> pickle.Unpickler:
 
 
 class Pickler(ForkingPickler):
-    """Pickles one message.
-
-    Args:
-        file: The file to write to.
-        memory: The target of parts; None: the pickle.
-    """
+    """Pickles one message."""
 
     def __init__(self, file: Any, memory: Memory | None) -> None:
         self._marker = pickle.PickleBuffer(bytearray())

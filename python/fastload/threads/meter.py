@@ -24,11 +24,7 @@ _HARM_MS = 1.0
 
 
 class Meter:
-    """Counters of one iterator.
-
-    Args:
-        log: The log of its loader.
-    """
+    """Counters of one iterator."""
 
     def __init__(self, log: Logged) -> None:
         self._log = log

@@ -88,10 +88,6 @@ class StandIn(np.random.MT19937):
 
     Everything else is the original's, above all the state, which stays where it is: whoever writes to it
     while one takes the other's place writes to both.
-
-    Args:
-        original: The generator.
-        lock: The lock that draws take.
     """
 
     __slots__ = "_lock", "_original"

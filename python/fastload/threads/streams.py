@@ -21,10 +21,6 @@ _CPU = torch.device("cpu")
 class Streams:
     """A worker's generators, in place of the global ones.
 
-    Args:
-        base_seed: The iterator's.
-        worker: The worker's number.
-
     Attributes:
         python: In place of the functions of `random`.
         numpy: In place of the functions of `numpy.random`.

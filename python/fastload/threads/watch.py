@@ -23,11 +23,7 @@ _AT_ONCE = 16
 
 
 class Watch:
-    """Checks shared objects repeatedly.
-
-    Args:
-        shared: The objects and their paths.
-    """
+    """Checks shared objects repeatedly."""
 
     def __init__(self, shared: Iterable[Found]) -> None:
         self._seen = deque([path, thing, _mark(thing)] for path, thing in shared)

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from fastload import Loader, lanes
-from fastload.processes.own_state import changed_by_iterating
+from fastload.processes.reach import changed_by_iterating
 
 MODULES = random.Random(5)
 

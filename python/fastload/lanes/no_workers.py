@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from fastload.processes.own_state import changed_by_iterating
+from fastload.processes.reach import changed_by_iterating
 from fastload.processes.shared_state import why_one_process
 from fastload.registry import name
 from fastload.resume.stateful import is_stateful

@@ -21,11 +21,12 @@ import torch
 from torch.utils.data import Subset
 
 from fastload.machine.libraries import is_library
-from fastload.processes.own_state import CACHED, globals_set_by
 from fastload.processes.reach import (
     ATOMS,
+    CACHED,
     LONG,
     entries,
+    globals_set_by,
     is_users_class,
     parts,
     parts_of_class,

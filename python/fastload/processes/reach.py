@@ -1,30 +1,47 @@
-"""The objects that others lead to, with their paths.
+"""The objects that others lead to, with their paths, and what the compiled code of their classes names and changes.
 
 Owns the way from an object to attributes, entries of short containers, closures, defaults, what functions have cached,
-and the globals that functions of the user's name. Calls nothing of the user's.
+and the globals that functions of the user's name. A worker would change a copy of what a dataset changes while it makes
+samples: an iterable dataset would begin each epoch with the count of the first one, and workers would draw the same
+numbers from their copies of one generator. Runs nothing of the user's. Code of libraries is left out: it knows of workers.
 """
 
 import collections
 import contextlib
+import dis
 import functools
 import gc
+import itertools
+import os
+import random
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fastload.lowering.reading.attributes import all_stored
-from fastload.machine.libraries import is_library
-from fastload.processes.own_state import (
-    CACHED,
-    functions_of,
-    globals_in,
-    is_own_generator,
-    names_asked,
-    names_in,
-)
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset
 
-__all__ = ["ATOMS", "LONG", "entries", "is_users_class", "parts", "parts_of_class", "stored"]
+from fastload.lowering.reading.attributes import all_stored, of_class
+from fastload.machine.libraries import is_library
+
+__all__ = [
+    "ATOMS",
+    "CACHED",
+    "LONG",
+    "changed_by_iterating",
+    "entries",
+    "functions_of",
+    "globals_set_by",
+    "is_own_generator",
+    "is_users_class",
+    "names_asked",
+    "parts",
+    "parts_of_class",
+    "reads_descriptors",
+    "stored",
+]
 
 ATOMS = {int, float, complex, bool, str, bytes, type(None), type, range, slice}
 """Classes of objects that lead to no others."""
@@ -33,6 +50,21 @@ LONG = 1_000
 """Containers of more entries are looked into no further."""
 
 _PLAIN: tuple[Any, ...] = (list, tuple, set, frozenset, collections.deque)
+
+_ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
+_NOT_FOR_SAMPLES = (
+    *("__init__", "__new__", "__post_init__", "__len__", "__repr__"),
+    *("__getstate__", "__setstate__", "__reduce__", "state_dict", "load_state_dict"),
+)
+_GENERATORS = (
+    *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
+    *(random.Random, torch.Generator),
+)
+_READ_ON = ("fdopen", "lseek", "read", "readv", "sendfile")
+"""Functions of `os` for which the position of a descriptor matters, or that change it."""
+CACHED = type(functools.lru_cache(len))
+"""The class of functions that `functools.lru_cache` has wrapped."""
+_OF_PROCESS = (random._inst, np.random.mtrand._rand, torch.default_generator)
 
 
 def parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
@@ -139,3 +171,128 @@ def _globals(function: types.FunctionType, path: str) -> Iterator[tuple[Any, str
             yield value, f"{name}, which {path} names,"
         elif value is not None:
             yield value, name
+
+
+def is_own_generator(thing: Any) -> bool:
+    """Returns true if an object is a random generator with a state, and none of the process's own."""
+    kind = type(thing)  # which, unlike `isinstance`, runs nothing of the object's
+    if not issubclass(kind, _GENERATORS) or issubclass(kind, random.SystemRandom):
+        return False
+    return not any(thing is each for each in _OF_PROCESS)
+
+
+def changed_by_iterating(dataset: Any) -> list[str]:
+    """Returns the names of attributes that iterating an iterable dataset changes; empty for other datasets.
+
+    What is `None` first is left out: a file that is opened on first use is no state. Of iterable datasets within it
+    those are counted, too.
+    """
+    return _changed(dataset, set())
+
+
+def _changed(dataset: Any, met: set[int]) -> list[str]:
+    if id(dataset) in met or not issubclass(type(dataset), IterableDataset):
+        return []
+    met.add(id(dataset))
+    own, kind = all_stored(dataset), type(dataset)
+    stored = _operands(functions_of(kind), "STORE_ATTR", "DELETE_ATTR")
+    begun = {name for name in stored if own.get(name, of_class(kind, name)) is not None}
+    return sorted(begun.union(name for name, value in own.items() if _changed(value, met)))
+
+
+def _operands(functions: Iterable[types.FunctionType], *opnames: str) -> set[str]:
+    """Returns the names that some instructions of functions are about, also of the code within them."""
+    codes = (code for each in functions for code in _codes(each.__code__))
+    return set[str]().union(*(_operands_of(code, opnames) for code in codes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _operands_of(code: types.CodeType, opnames: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(each.argval for each in dis.get_instructions(code) if each.opname in opnames)
+
+
+def functions_of(kind: type) -> list[types.FunctionType]:
+    """Returns the functions in a class of the user's that making samples may call."""
+    methods: dict[str, list[types.FunctionType]] = {}
+    for each in kind.__mro__:
+        for name, value in vars(each).items():
+            found = [one for one in _functions(value) if not is_library(one.__code__.co_filename)]
+            nearer = methods.get(name, ())
+            if found and all("super" in names_in(one) for one in nearer):
+                methods[name] = [*nearer, *found]
+    waiting = [name for name in _ENTRIES if name in methods]
+    waiting = waiting or [name for name in methods if name not in _NOT_FOR_SAMPLES]
+    reached = dict.fromkeys(waiting)
+    while waiting:
+        for function in methods[waiting.pop()]:
+            called = [name for name in names_in(function) if name in methods]
+            waiting.extend(name for name in called if name not in reached)
+            reached.update(dict.fromkeys(called))
+    return [function for name in reached for function in methods[name]]
+
+
+def names_asked(kind: type) -> set[str]:
+    """Returns the names of globals and attributes in those functions."""
+    return {name for each in functions_of(kind) for name in names_in(each)}
+
+
+def names_in(function: types.FunctionType) -> Iterator[str]:
+    """Yields the names of globals and attributes in a function's code, and in the code within it."""
+    for code in _codes(function.__code__):
+        yield from code.co_names
+
+
+def reads_descriptors(function: types.FunctionType) -> bool:
+    """Returns true if a function reads on from descriptors, by functions of `os`."""
+    names = function.__globals__
+    reads = [vars(os)[name] for name in _READ_ON if name in vars(os)]
+    found = [names.get(name) for name in globals_in(function)]
+    found += [
+        vars(os).get(attribute)
+        for code in _codes(function.__code__)
+        for name, attribute in _attributes_of_globals(code)
+        if names.get(name) is os
+    ]
+    return any(each is one for each in found for one in reads)
+
+
+@functools.lru_cache(maxsize=1024)
+def _attributes_of_globals(code: types.CodeType) -> frozenset[tuple[str, str]]:
+    """Returns the names of globals in code, with the attributes that it takes from them at once."""
+    pairs = itertools.pairwise(dis.get_instructions(code))
+    return frozenset(
+        (one.argval, other.argval)
+        for one, other in pairs
+        if one.opname == "LOAD_GLOBAL" and other.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    )
+
+
+def globals_in(function: types.FunctionType) -> set[str]:
+    """Returns the names of globals that a function reads, also in the code within it."""
+    return _operands([function], "LOAD_GLOBAL")
+
+
+def globals_set_by(function: types.FunctionType) -> set[str]:
+    """Returns the names of globals that a function sets, also in the code within it."""
+    return _operands([function], "STORE_GLOBAL", "DELETE_GLOBAL")
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for each in code.co_consts:
+        if type(each) is types.CodeType:
+            yield from _codes(each)
+
+
+def _functions(value: Any) -> Iterator[types.FunctionType]:
+    """Yields the functions behind an attribute of a class, also behind decorators."""
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    elif isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, functools.cached_property):
+        value = value.func
+    while type(value) in (types.FunctionType, CACHED):
+        if type(value) is types.FunctionType:
+            yield value
+        value = vars(value).get("__wrapped__")

@@ -22,13 +22,18 @@ import numpy as np
 import torch
 
 from fastload.lowering.reading.attributes import all_stored
-from fastload.processes.own_state import (
+from fastload.processes.reach import (
+    ATOMS,
+    LONG,
+    entries,
     functions_of,
     is_own_generator,
     names_asked,
+    parts,
+    parts_of_class,
     reads_descriptors,
+    stored,
 )
-from fastload.processes.reach import ATOMS, LONG, entries, parts, parts_of_class, stored
 
 __all__ = ["hazard", "why_one_process"]
 

@@ -4,6 +4,7 @@ Torch's own code decides which worker makes which batch, when indices are asked 
 batches come; only what starts, feeds, awaits and ends workers is ours.
 """
 
+import functools
 import queue
 import threading
 import time
@@ -76,7 +77,9 @@ class ThreadIter(Paced):
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._worker_init_fn = loader.worker_init_fn
         if isinstance(self._dataset, IterDataPipe | MapDataPipe):
-            self._worker_init_fn = _Sharding(loader.worker_init_fn, self._world_size, self._rank)
+            self._worker_init_fn = functools.partial(
+                _sharding_worker_init_fn, loader.worker_init_fn, self._world_size, self._rank
+            )
         self._workers_done_event = threading.Event()
         self._shutdown = False
         # Not a SimpleQueue: until Python 3.12 a signal in the last moment of its timeout makes it wait for ever.
@@ -242,13 +245,3 @@ class ThreadIter(Paced):
         if crew is not None:
             self._shutdown = True
             self._interruptibly(crew.close)  # it waits; no batch is in hand
-
-
-class _Sharding:
-    """A `worker_init_fn` that shards data pipes, as torch's iterators do."""
-
-    def __init__(self, worker_init_fn: Any, world_size: int, rank: int) -> None:
-        self._arguments = worker_init_fn, world_size, rank
-
-    def __call__(self, worker: int) -> None:
-        _sharding_worker_init_fn(*self._arguments, worker)

@@ -65,8 +65,8 @@ class Maker:
         self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
         self._device = iterator._pin_memory_device
-        self.streams = Streams(int(iterator._base_seed)) if draws and not self._is_map else None
-        self._base_seed = int(iterator._base_seed)
+        self._base_seed = 0 if self._is_map else int(iterator._base_seed)
+        self.streams = Streams(self._base_seed) if draws and not self._is_map else None
         self._arguments = (
             iterator._dataset_kind,
             dataset,
@@ -104,11 +104,13 @@ class Maker:
         """
         dataset, streams = self._arguments[1], self.streams
         said = None if streams is None else cursor.workers.get(0)
-        load_dataset(dataset, saved)
+        if saved is not None:
+            load_dataset(dataset, saved)
         if streams is not None and said is not None and cursor.kept_at == 0:
             streams.unpack(said)  # before the dataset is iterated, which may draw
         self.begin()
-        load_iterator(self.fetcher, dataset, saved)
+        if saved is not None:
+            load_iterator(self.fetcher, dataset, saved)
         if streams is not None and said is not None and cursor.kept_at > 0:
             streams.unpack(said)
         cursor.ask(dataset, self.fetcher)
@@ -218,7 +220,7 @@ class ConsumerIter(Resumable):
         # workers that persist may find a dataset that draws in a later epoch
         if self._dataset_kind == _DatasetKind.Map and (draws or self._persistent_workers):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
-        if native(self._cursor.draws.order) is None:
+        if program is not None and native(self._cursor.draws.order) is None:
             program = None  # which indices other samplers yield is not known
         self._maker = Maker(
             self,

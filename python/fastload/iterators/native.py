@@ -135,7 +135,7 @@ class NativeIter(Resumable):
         self._closing.atexit = False  # the threads are stopped by then
         if loader.monitor is not None:
             loader.monitor._expect(loader, self)
-        loader._counters = self._stream.stats
+        vars(loader)["_counters"] = self._stream.stats
         if self._tuner is not None:
             self._tuned = _TunedStream(self._stream)
             self._tuner.attach(self._tuned)

@@ -211,7 +211,7 @@ def _is_short(loader: Any) -> bool:
     if length > _FEW_BATCHES and loader._left_early < _OFTEN:
         return False
     no_init = loader.worker_init_fn is None  # the consumer would not call it
-    return no_init and _collates_quickly(loader) and reading_of(loader).is_cheap()
+    return no_init and _collates_quickly(loader) and reading_of(loader).code().is_cheap
 
 
 def was_left_early(loader: Any) -> bool:

@@ -21,7 +21,7 @@ from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.native import NativeIter
 from fastload.iterators.worker_init import described, only_seeds
-from fastload.lanes.choice import Choice, choose, program_here, reading_of
+from fastload.lanes.choice import Choice, choose, program_here
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import AUTO, Auto, is_auto
 from fastload.processes import UnpicklableError, iterate
@@ -80,7 +80,7 @@ def current_choice(loader: Any) -> Choice:
     vars(loader)["_reading"] = None  # its program is one of the loader as it was
     began_s = time.monotonic()
     choice = choose(loader)
-    loader._settled = None
+    vars(loader)["_settled"] = None  # torch's __setattr__ takes its time
     if choice.lane == "consumer" and not choice.seam:
         now_s = time.monotonic()
         held = _held(loader.dataset) if choice.draws else []
@@ -97,7 +97,7 @@ def _decisive(loader: Any) -> tuple[Any, ...]:
 def _holds(settled: Settled, loader: Any) -> bool:
     """Returns true if the dataset has not changed, and a choice that rests on more than its code is not too old."""
     if not settled.choice.draws:
-        return reading_of(loader).is_cheap()
+        return loader._reading.code().is_cheap  # type: ignore[no-any-return]
     return time.monotonic() < settled.until_s and settled.held == _held(loader.dataset)
 
 
@@ -120,8 +120,9 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
         vars(loader)["_counters"] = _counters_of(again)  # torch's __setattr__ takes its time
         return again
     if choice.lane == "native":
-        _log_worker_init(loader)
-        loader._read = choice.read
+        if loader.worker_init_fn is not None:
+            _log_worker_init(loader)
+        vars(loader)["_read"] = choice.read
         return NativeIter(
             loader, choice.program, batched=choice.batched, from_zero=choice.from_zero
         )
@@ -205,7 +206,7 @@ def _log_threads(loader: Any, why: str) -> None:
 def _log_worker_init(loader: Any) -> None:
     """Logs once that native workers do not call a `worker_init_fn` that may do more than seed."""
     function = loader.worker_init_fn
-    if function is None or only_seeds(function):
+    if only_seeds(function):
         return
     if Logged.of(loader).first("worker_init_fn"):
         _log.warning(

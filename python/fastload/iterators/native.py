@@ -1,9 +1,10 @@
-"""The iterators of the lanes that are not torch's own.
+"""`NativeIter`: batches that native threads make.
 
-Each derives from torch's base iterator, which draws `base_seed` and decides about pinned
-memory. Owns the epoch: which indices are asked for and when, exactly as torch's multi-process
-iterator asks: `prefetch_factor * num_workers` batches at `iter()`, one more per batch taken. Under AUTO the first
-ones are asked for at the first `next`, where torch's default draws the order.
+It derives from torch's base iterator, which draws `base_seed` and decides about pinned memory. Owns the epoch: which
+indices are asked for and when, exactly as torch's multi-process iterator asks: `prefetch_factor * num_workers` batches at
+`iter()`, one more per batch taken. Under AUTO the first ones are asked for at the first `next`, where torch's default
+draws the order. Owns how far ahead batches are made before anything is measured, and refuses one for which there is no
+memory.
 """
 
 import atexit
@@ -180,7 +181,13 @@ class NativeIter(Resumable):
 
     def _fetch(self) -> Callable[[Any], Any]:
         """Returns a function that makes a batch in Python, as torch does inline, without holding the iterator."""
-        fetcher = _fetcher(self)
+        fetcher = _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
+            self._dataset_kind,
+            self._dataset,
+            self._auto_collation,
+            self._collate_fn,
+            self._drop_last,
+        )
         if self._ledger is not None:
             tolerate(fetcher, self._dataset, self._ledger.policy, save=keyed.saved)
         fetch = fetcher.fetch
@@ -266,9 +273,10 @@ class _TunedStream:
 
 
 class _Room:
-    """Compares large batches of known size with the memory that can still be allocated.
+    """Refuses a batch for which there is no memory, before any of it is allocated.
 
-    Swap space counts as memory, and so does all memory that batches hold now: it may be given back until then.
+    Without that, the system ends the process, or another one, while the batch is written. Large batches of known size are
+    compared with the memory that can still be allocated. Swap space counts as memory, and so does all memory that batches hold now: it may be given back until then.
 
     Attributes:
         checked: The `check` of a native stream.
@@ -346,17 +354,6 @@ def _close(stream: "weakref.ref[_lib.Stream]") -> None:
     """Closes a stream that outlives its iterator: a loader keeps it for its counters."""
     if (alive := stream()) is not None:
         alive.close()
-
-
-def _fetcher(iterator: Any) -> Any:
-    """Makes torch's fetcher of the batches of an iterator's dataset."""
-    return _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
-        iterator._dataset_kind,
-        iterator._dataset,
-        iterator._auto_collation,
-        iterator._collate_fn,
-        iterator._drop_last,
-    )
 
 
 def _pinned(shape: tuple[int, ...], dtype: str) -> torch.Tensor:

@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import torch
 from torch.nn.modules.module import _has_any_global_hook
@@ -25,6 +25,7 @@ __all__ = [
     "name",
     "others",
     "reader",
+    "refuse_replaced",
     "transform",
 ]
 
@@ -66,7 +67,6 @@ class Entry:
     """A recognised class or function.
 
     Attributes:
-        family: Dataset, transform or collate function.
         path: Its full name, `"torch.utils.data.dataset.Subset"`: the module that defines it.
         methods: The methods that determine its behaviour; the class is not recognised if one is replaced.
         notes: The native cases and the others, for the table in the documentation.
@@ -75,7 +75,6 @@ class Entry:
             `lower(collate_fn)`, which returns the plan of the same batches. Raises `NotNative`.
     """
 
-    family: Family
     path: str
     methods: tuple[str, ...]
     notes: str
@@ -133,7 +132,7 @@ def reader() -> Callable[..., Any]:
 
 def entries(family: Family) -> Iterator[Entry]:
     """Yields the entries of a family in order of registration."""
-    return (entry for entry in _ENTRIES.values() if entry.family == family)
+    return (entry for (kind, _), entry in _ENTRIES.items() if kind == family)
 
 
 def find(family: Family, thing: Any) -> Entry | None:
@@ -172,7 +171,7 @@ def _register(
 
     def register(lower: _Lower) -> _Lower:
         for path in paths:
-            _ENTRIES[family, path] = Entry(family, path, methods, notes, lower)
+            _ENTRIES[family, path] = Entry(path, methods, notes, lower)
         return lower
 
     return register
@@ -194,27 +193,23 @@ def _check_original(kind: type, method: str) -> None:
     module = names.get("__name__", "")
     same_library = module.partition(".")[0] == owner.__module__.partition(".")[0]
     if not same_library or names is not vars(sys.modules.get(module, sys)):
-        msg = f"{name(kind)}.{method} was replaced by other code"
-        raise NotNative(msg, f"leave {kind.__qualname__}.{method} as it is")
+        refuse_replaced(f"{name(kind)}.{method}", f"{kind.__qualname__}.{method}")
 
 
 def check_functions(library: str, *modules: str) -> None:
-    """Refuses modules of a library in which functions are other code now.
-
-    Args:
-        library: The first part of their names.
-        modules: Those that may be imported.
-
-    Raises:
-        NotNative: One of them was replaced.
-    """
+    """Refuses those modules of a library that are imported and in which functions are other code now."""
     for module in filter(None, map(sys.modules.get, modules)):
         for key, function in vars(module).items():
             if type(function) is types.FunctionType:
                 owner = function.__globals__.get("__name__", "").partition(".")[0]
                 if owner != library and owner not in _IMPORTED:
-                    msg = f"{module.__name__}.{key} was replaced by other code"
-                    raise NotNative(msg, "leave it as it is")
+                    refuse_replaced(f"{module.__name__}.{key}")
+
+
+def refuse_replaced(what: str, short: str = "it") -> NoReturn:
+    """Refuses a function of a library that is other code now."""
+    msg = f"{what} was replaced by other code"
+    raise NotNative(msg, f"leave {short} as it is")
 
 
 def _check_module(module: torch.nn.Module) -> None:

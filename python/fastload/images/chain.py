@@ -18,7 +18,7 @@ from fastload.images.operations import Op
 from fastload.machine import pillow
 from fastload.registry import NotNative
 
-__all__ = ["Chain", "filter_name", "follow", "lower", "on_tensor", "unknown"]
+__all__ = ["Chain", "check_pillow", "filter_name", "follow", "lower", "on_tensor", "unknown"]
 
 _FUNCTIONS = (
     "torchvision.transforms.functional",
@@ -70,8 +70,8 @@ class Chain:
         """True if the image is a tensor of its own bytes."""
         return self.values is not None and _equal(self.values, _bytes(self.channels))
 
-    def add(self, *ops: Op, least: tuple[int, int] | None = None) -> None:
-        """Adds operations, after which the image has at least `least` pixels.
+    def add(self, op: Op, *, least: tuple[int, int] | None = None) -> None:
+        """Adds an operation, after which the image has at least `least` pixels.
 
         Raises:
             NotNative: Nothing native can come here any more.
@@ -79,7 +79,7 @@ class Chain:
         if self.sealed:
             msg = f"it comes after {self.sealed}"
             raise NotNative(msg, f"put it before {self.sealed}")
-        self.ops.extend(ops)
+        self.ops.append(op)
         self.least = (0, 0) if least is None else least
 
     def map(self, function: Callable[[Any], Any]) -> None:
@@ -196,44 +196,36 @@ def follow(chain: Chain, several: Iterable[Any]) -> tuple[int, NotNative | None]
         How many transforms are in the chain now, and what stopped the next one.
     """
     several = list(several)
-    whole = chain.copy()
     try:
-        _check_libraries(chain)
+        registry.check_functions("torchvision", *_FUNCTIONS)
+        if chain.on_pillow:
+            check_pillow()
     except NotNative as stop:
         return 0, stop.again()
-    try:
-        for each in several:
-            lower(each, whole)
-        _probe(whole)
-    except NotNative:
-        return _follow_slowly(chain, several)
-    chain.take(whole)
-    return len(several), None
-
-
-def _check_libraries(chain: Chain) -> None:
-    """Refuses torchvision and Pillow where their functions are other code now.
-
-    Raises:
-        NotNative: One of them was replaced.
-    """
-    registry.check_functions("torchvision", *_FUNCTIONS)
-    if chain.on_pillow and (name := pillow.replaced()) is not None:
-        msg = f"{name} was replaced by other code"
-        raise NotNative(msg, "leave it as it is")
-
-
-def _follow_slowly(chain: Chain, several: list[Any]) -> tuple[int, NotNative | None]:
-    """Does as `follow`, asking the native core at each step."""
+    with contextlib.suppress(NotNative):  # the native core is asked once if it can do all of them
+        chain.take(_grown(chain, several))
+        return len(several), None
     for place, each in enumerate(several):
-        grown = chain.copy()
         try:
-            lower(each, grown)
-            _probe(grown)
+            chain.take(_grown(chain, [each]))
         except NotNative as stop:
             return place, _named(stop, each)
-        chain.take(grown)
     return len(several), None
+
+
+def _grown(chain: Chain, several: list[Any]) -> Chain:
+    """Returns a chain with further transforms, which the native core understands."""
+    grown = chain.copy()
+    for each in several:
+        lower(each, grown)
+    _probe(grown)
+    return grown
+
+
+def check_pillow() -> None:
+    """Refuses a Pillow in which a function that opens or changes images is other code now."""
+    if (name := pillow.replaced()) is not None:
+        registry.refuse_replaced(name)
 
 
 def unknown(several: Iterable[Any]) -> list[str]:
@@ -271,11 +263,7 @@ def lower(transform: Any, chain: Chain) -> None:
 
 
 def _probe(chain: Chain) -> None:
-    """Asks the native core whether it understands a chain.
-
-    Raises:
-        NotNative: It does not.
-    """
+    """Refuses a chain that the native core does not understand."""
     try:
         _lib.Image(chain.source, "RGB", chain.ops, chain.output())
     except (OverflowError, TypeError, ValueError) as error:

@@ -247,3 +247,14 @@ def test_a_new_mode_takes_effect():
     grey = dataset.cast_column("image", datasets.Image(mode="L"))
     same(grey, batch_size=2)
     assert next(iter(fastload.Loader(grey, **SIZES)))["image"].dtype == torch.uint8
+
+
+def test_a_pillow_that_is_replaced_after_an_epoch_is_asked(monkeypatch):
+    dataset = made([encode("PNG") for _ in range(2)]).with_format("torch")
+    loader = fastload.Loader(dataset, batch_size=2)
+    assert lanes.choose(loader).lane == "native"
+    original = PIL.Image.Image.convert
+    monkeypatch.setattr(
+        PIL.Image.Image, "convert", lambda *given, **named: original(*given, **named)
+    )
+    assert "PIL.Image.Image.convert was replaced by other code" in lanes.choose(loader).why

@@ -20,8 +20,6 @@ __all__ = [
     "check_nulls",
     "ends_in_zero",
     "indices",
-    "is_bytes",
-    "is_text",
     "numbers",
     "parts",
     "strings",
@@ -101,24 +99,20 @@ def numbers(column: Any, floats: str, *, keep_empty: bool = False) -> Stored:
     return Stored(joined(ragged), dims, source, is_even=False)
 
 
-def strings(column: Any) -> tuple[_lib.Column, int]:
-    """Returns a column of text or bytes, or of lists of them, and how deep in lists they are.
+def strings(column: Any) -> tuple[_lib.Column, str, int] | None:
+    """Returns a column of text or bytes, or of lists of them.
+
+    Returns:
+        The column, "text" or "bytes", and how deep in lists they are; None for another type.
 
     Raises:
-        NotNative: Another type, or nulls.
+        NotNative: Nulls.
     """
-    chunks = _chunks(column)
-    return joined([_tree(chunk) for chunk in chunks]), _element(chunks[0].type)[1]
-
-
-def is_text(kind: Any) -> bool:
-    """Returns true if an Arrow type is text, or lists of it."""
-    return _element(kind)[0] in _TEXTS
-
-
-def is_bytes(kind: Any) -> bool:
-    """Returns true if an Arrow type is bytes, or lists of them."""
-    return _element(kind)[0] in _BYTES
+    source, dims = _element(column.type)
+    if source not in _TEXTS + _BYTES:
+        return None
+    chunks = [_tree(chunk) for chunk in _chunks(column)]
+    return joined(chunks), "text" if source in _TEXTS else "bytes", dims
 
 
 def ends_in_zero(column: Any) -> bool:
@@ -147,34 +141,26 @@ def indices(column: Any) -> _lib.Rows:
     return rows(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
 
 
-def parts(column: Any) -> list[Any]:
-    """Returns the fields of a column of structs, each a chunked array.
+def parts(column: Any) -> dict[str, Any]:
+    """Returns the fields of a column of structs by name, each a chunked array.
 
     Raises:
         NotNative: Nulls.
     """
     check_nulls(column)
-    fields: list[Any] = column.flatten()
-    return fields
+    names = [field.name for field in column.type]
+    return dict(zip(names, column.flatten(), strict=True))
 
 
 def check_nulls(array: Any) -> None:
-    """Refuses nulls in an array, chunked or not.
-
-    Raises:
-        NotNative: There are some.
-    """
+    """Refuses nulls in an array, chunked or not."""
     if array.null_count:
         msg = "it holds nulls"
         raise NotNative(msg, "fill them, or drop their rows")
 
 
 def _chunks(column: Any) -> list[Any]:
-    """Returns the chunks of a column, at least one.
-
-    Raises:
-        NotNative: One holds nulls.
-    """
+    """Returns the chunks of a column without nulls, at least one."""
     check_nulls(column)
     return chunks(column)
 
@@ -199,11 +185,7 @@ def _holds_lists(kind: Any) -> bool:
 
 
 def _spread(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """Returns the entries of an array of lists, and where each list begins and ends in them.
-
-    Raises:
-        NotNative: Nulls.
-    """
+    """Returns the entries of an array of lists, and where each list begins and ends in them."""
     check_nulls(array)
     array = getattr(array, "storage", array)
     if hasattr(array.type, "list_size"):
@@ -212,11 +194,7 @@ def _spread(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
 
 
 def _rectangle(array: Any) -> np.ndarray[Any, Any] | None:
-    """Returns an array of numbers, or of lists that are of one length at each depth; None of others.
-
-    Raises:
-        NotNative: Nulls.
-    """
+    """Returns an array of numbers, or of lists that are of one length at each depth; None of others."""
     if not _holds_lists(array.type):
         check_nulls(array)
         return np.asarray(array.to_numpy(zero_copy_only=False))
@@ -241,17 +219,11 @@ def _stacked(
 
 
 def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
-    """Returns text or bytes, or lists of text, bytes or numbers of any lengths.
-
-    Raises:
-        NotNative: Nulls, or another type.
-    """
-    if str(array.type) in _TEXTS:
+    """Returns text or bytes, or lists of text, bytes or numbers of any lengths."""
+    if str(array.type) in _TEXTS + _BYTES:
         check_nulls(array)
-        return _lib.text(ragged_bytes(array))
-    if str(array.type) in _BYTES:
-        check_nulls(array)
-        return _lib.binary(ragged_bytes(array))
+        make = _lib.text if str(array.type) in _TEXTS else _lib.binary
+        return make(ragged_bytes(array))
     if not _holds_lists(array.type):
         raise _unread(array.type)
     entries, offsets = _spread(array)

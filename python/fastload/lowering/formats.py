@@ -22,12 +22,7 @@ _FOREIGN = {
     b"BM": "BMP",
     b"II*\0": "TIFF",
     b"MM\0*": "TIFF",
-    b"P1": "PPM",
-    b"P2": "PPM",
-    b"P3": "PPM",
-    b"P4": "PPM",
-    b"P5": "PPM",
-    b"P6": "PPM",
+    **dict.fromkeys((b"P1", b"P2", b"P3", b"P4", b"P5", b"P6"), "PPM"),
     b"\0\0\0\x0cjP": "JPEG 2000",
     b"8BPS": "PSD",
 }
@@ -49,20 +44,15 @@ def check_files(paths: Sequence[str], *, unchanged: bool = False) -> NotNative |
 
 
 def check_decoded(paths: Sequence[str], mode: str) -> NotNative | None:
-    """Same as `check_files` for torchvision's `decode_image`, which keeps bits and channels.
-
-    Args:
-        paths: The files.
-        mode: The name of its `ImageReadMode`: `"UNCHANGED"`, `"GRAY"` or `"RGB"`.
-    """
+    """Same as `check_files` for torchvision's `decode_image` with an `ImageReadMode`, which keeps bits and channels."""
     headers = (_header(path, _LONG_HEADER) for path in _some(paths))
     formats = (_decoded_format(header, mode) for header in headers)
     return _check(formats, "torchvision", " of 8 bits, grey or RGB")
 
 
-def check_images(images: Sequence[Any], *, unchanged: bool = False) -> NotNative | None:
-    """Same as `check_files` for files in memory: a sequence of what `memoryview` takes."""
-    headers = (bytes(memoryview(image)[:_HEADER]) for image in _some(images))
+def check_images(column: Any, *, unchanged: bool = False) -> NotNative | None:
+    """Same as `check_files` for files in memory: an Arrow column of bytes."""
+    headers = (bytes(memoryview(image.as_buffer())[:_HEADER]) for image in _some(column))
     formats = (_format(header, unchanged=unchanged) for header in headers)
     return _check(formats, "Pillow", " of RGB" * unchanged)
 

@@ -2,16 +2,26 @@
 
 Each format converts each type as `datasets` does for a list of indices, which is how torch's DataLoader reads
 it: integers become int64; floats become float32 in the formats torch and numpy, Python floats without a format.
+
+The feature `Image` is encoded images in Arrow's memory, or files. An image is decoded to the feature's mode, or the
+file's own, and turned as its EXIF says: native code decodes those that need no turning, Pillow the others, in the
+steps of `datasets`. Single images of the format torch are contiguous, where torch's have the order of a Pillow
+image in memory.
 """
 
-from collections.abc import Callable
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
-from fastload import registry
+from fastload import _lib, registry
+from fastload.columns.arrow import joined
 from fastload.columns.structure import fill, leaves
-from fastload.lowering import arrow, huggingface_images
+from fastload.images.chain import check_pillow
+from fastload.lowering import arrow
+from fastload.lowering.formats import check_files, check_images
 from fastload.lowering.leaf import Form, Leaf, select
 from fastload.lowering.memo import Memo
 from fastload.registry import NotNative
@@ -20,6 +30,14 @@ _FLOATS = {None: "float64", "torch": "float32", "numpy": "float32"}
 
 _PLAIN = ("Value", "ClassLabel", "Translation", "Array2D", "Array3D", "Array4D", "Array5D")
 """Features whose values are what Arrow holds."""
+
+_MODES = {None: "upright", "RGB": "upright RGB", "L": "upright L"}
+"""The modes of `_lib.Image` by the feature's."""
+
+_LAYOUTS = {"torch": "chw", "numpy": "array"}
+
+_SCHEME = re.compile("[a-zA-Z][a-zA-Z0-9+.-]*:")
+"""Prefixes of paths that `datasets` takes for URLs."""
 
 
 @registry.dataset(
@@ -66,42 +84,37 @@ def _dataset(dataset: Any, memo: Memo) -> Any:
 
 
 def _column(dataset: Any, table: Any, name: str, kind: str | None, memo: Memo) -> Any:
-    """Returns the structure of one column's samples.
-
-    Raises:
-        NotNative: Python makes them; carries the reason.
-    """
+    """Returns the structure of one column's samples."""
     feature = dataset._info.features[name]
+    is_image = type(feature).__name__ == "Image" and feature.decode
+
+    def make() -> Any:
+        column = table.column(name)
+        if is_image:
+            return _images(column, feature, kind)
+        return _structure(column, feature, kind)
+
+    use = f"column {name!r} of {feature!r} in format {kind}, {torch.get_default_dtype()}"
+    with _named(f"column {name!r}:"):
+        if is_image:
+            check_pillow()  # at each epoch, as it may be replaced after the first
+        else:
+            _check_feature(feature)
+        return memo.of_objects(use, (table,), make)
+
+
+@contextlib.contextmanager
+def _named(words: str) -> Iterator[None]:
+    """Puts words before the reason why something within is Python."""
     try:
-        make = _maker(feature, kind)
-        return memo.of_objects(
-            f"column {name!r} of {feature!r} in format {kind}, {torch.get_default_dtype()}",
-            (table,),
-            lambda: make(table.column(name)),
-        )
+        yield
     except NotNative as reason:
-        msg = f"column {name!r}: {reason.why}"
+        msg = f"{words} {reason.why}"
         raise NotNative(msg, reason.change) from reason
 
 
-def _maker(feature: Any, kind: str | None) -> Callable[[Any], Any]:
-    """Returns the function that makes the structure of a column from its Arrow array.
-
-    Raises:
-        NotNative: No native code makes values of this feature.
-    """
-    if type(feature).__name__ == "Image" and feature.decode:
-        return lambda column: huggingface_images.images(column, feature, kind)
-    _check_feature(feature)
-    return lambda column: _structure(column, feature, kind)
-
-
 def _check_feature(feature: Any) -> None:
-    """Refuses features whose values are made of what Arrow holds by code of their own.
-
-    Raises:
-        NotNative: It is one, or one is in it.
-    """
+    """Refuses features whose values, or values in them, are made of what Arrow holds by code of their own."""
     name = type(feature).__name__
     if name in ("Audio", "Image") and not feature.decode:
         return  # bytes and a path, as Arrow holds them
@@ -123,97 +136,64 @@ def _structure(column: Any, feature: Any, kind: str | None, *, inside: bool = Fa
         feature: Its feature in `datasets`.
         kind: The dataset's format.
         inside: True if it is a field of a struct, where numbers and text are Python's at first.
-
-    Raises:
-        NotNative: Python makes them; carries the reason.
     """
     if str(column.type).startswith("struct<"):
-        names = [field.name for field in column.type]
-        inner = feature if isinstance(feature, dict) else dict.fromkeys(names)
-        fields = zip(names, arrow.parts(column), strict=True)
-        return {name: _field(name, each, inner[name], kind) for name, each in fields}
-    if arrow.is_bytes(column.type):
-        return _bytes(column, kind, inside=inside)
-    if arrow.is_text(column.type):
-        return _texts(column, kind, inside=inside)
+        fields = arrow.parts(column)
+        inner = feature if isinstance(feature, dict) else dict.fromkeys(fields)
+        for name, each in fields.items():
+            with _named(f"in {name!r},"):
+                fields[name] = _structure(each, inner[name], kind, inside=True)
+        return fields
+    if (strings := arrow.strings(column)) is not None:
+        return _strings(column, *strings, kind, inside=inside)
     is_array = type(feature).__name__.startswith("Array")
-    floats = _scalars(kind) if inside and not _is_list(column) else _FLOATS[kind]
+    is_list = hasattr(column.type, "value_type") or hasattr(column.type, "storage_type")
+    floats = _scalars(kind) if inside and not is_list else _FLOATS[kind]
     stored = arrow.numbers(column, floats, keep_empty=kind is not None and not is_array)
     if kind == "numpy" and not stored.is_array:
         msg = "the format numpy makes arrays of objects of its lists, which differ in length"
         raise NotNative(msg, "pad them to one length, or use with_format('torch')")
-    words = f"{len(column)} {'lists' if stored.dims else 'numbers'} of Arrow type {column.type}"
     alone = None
     single = kind == "numpy" and not stored.dims
     if single and not inside and stored.source not in ("int64", "float"):
         msg = f"the format numpy gives {stored.source} one by one, and another type in batches"
         alone = NotNative(msg, "load batches")
+    form: Form = "array"
+    if kind is None:
+        form = "list" if stored.dims else "number"
+    elif kind == "torch":
+        form = "tensor"
+    elif single and inside:
+        form = "cell"
     return Leaf(
         stored.native,
-        words,
-        "cell" if single and inside else _form(kind, stored.dims),
+        f"{len(column)} {'lists' if stored.dims else 'numbers'} of Arrow type {column.type}",
+        form,
         alone=alone,
         listed=kind is not None and stored.is_even and not inside,
     )
 
 
-def _field(name: str, column: Any, feature: Any, kind: str | None) -> Any:
-    """Returns the structure of a field of a struct.
-
-    Raises:
-        NotNative: Python makes it, and why.
-    """
-    try:
-        return _structure(column, feature, kind, inside=True)
-    except NotNative as reason:
-        msg = f"in {name!r}, {reason.why}"
-        raise NotNative(msg, reason.change) from reason
-
-
-def _texts(column: Any, kind: str | None, *, inside: bool) -> Leaf:
-    """Returns the leaf of a column of text, or of lists of it."""
-    native, depth = arrow.strings(column)
+def _strings(
+    column: Any, native: Any, what: str, depth: int, kind: str | None, *, inside: bool
+) -> Leaf:
+    """Returns the leaf of a column of text or bytes, or of lists of them."""
     if depth:
         if kind == "numpy":
-            msg = "the format numpy makes arrays of objects of its lists of text"
+            msg = f"the format numpy makes arrays of objects of its lists of {what}"
             raise NotNative(msg, "use with_format('torch')")
-        return Leaf(native, f"{len(column)} lists of text", form="texts")
-    if kind is not None and not inside:
-        _check_ends(column, kind)
-    form: Form = "array" if kind == "numpy" and not inside else "text"
-    return Leaf(native, f"{len(column)} texts", form=form, listed=kind == "torch" and not inside)
-
-
-def _bytes(column: Any, kind: str | None, *, inside: bool) -> Leaf:
-    """Returns the leaf of a column of bytes, or of lists of them."""
-    native, depth = arrow.strings(column)
-    if depth:
-        if kind == "numpy":
-            msg = "the format numpy makes arrays of objects of its lists of bytes"
-            raise NotNative(msg, "use with_format('torch')")
-        return Leaf(native, f"{len(column)} lists of bytes", form="texts")
-    if not inside:
-        if kind == "numpy":
-            msg = "the format numpy makes NumPy's bytes of it, and no single sample"
-            raise NotNative(msg, "use with_format('torch')")
-        if kind == "torch":
-            _check_ends(column, kind)
-    return Leaf(native, f"{len(column)} bytes objects", form="bytes")
-
-
-def _check_ends(column: Any, kind: str) -> None:
-    """Refuses text and bytes that NumPy shortens, through which some formats pass them.
-
-    Raises:
-        NotNative: A value ends in zeros.
-    """
-    if arrow.ends_in_zero(column):
+        return Leaf(native, f"{len(column)} lists of {what}", form="texts")
+    if what == "bytes" and kind == "numpy" and not inside:
+        msg = "the format numpy makes NumPy's bytes of it, and no single sample"
+        raise NotNative(msg, "use with_format('torch')")
+    # such formats pass values through NumPy, which shortens them
+    if kind is not None and not inside and arrow.ends_in_zero(column):
         msg = f"the format {kind} cuts off the zeros that its values end in"
         raise NotNative(msg, "use with_format(None)")
-
-
-def _is_list(column: Any) -> bool:
-    return hasattr(column.type, "value_type") or hasattr(column.type, "storage_type")
+    if what == "bytes":
+        return Leaf(native, f"{len(column)} bytes objects", form="bytes")
+    form: Form = "array" if kind == "numpy" and not inside else "text"
+    return Leaf(native, f"{len(column)} texts", form=form, listed=kind == "torch" and not inside)
 
 
 def _scalars(kind: str | None) -> str:
@@ -227,7 +207,58 @@ def _scalars(kind: str | None) -> str:
     return default
 
 
-def _form(kind: str | None, dims: int) -> Form:
+def _images(column: Any, feature: Any, kind: str | None) -> Leaf:
+    """Returns the leaf of a column of images.
+
+    Args:
+        column: A chunked array of structs.
+        feature: The feature, which decodes them.
+        kind: The dataset's format.
+    """
     if kind is None:
-        return "list" if dims else "number"
-    return "tensor" if kind == "torch" else "array"
+        msg = "the format none makes files opened by Pillow of images, with all that Pillow read in them"
+        raise NotNative(msg, "use with_format('torch')")
+    mode = _MODES.get(feature.mode)
+    if mode is None:
+        msg = f"its images are converted to Pillow's mode {feature.mode}"
+        raise NotNative(msg, "use the mode RGB, L or None")
+    output = "bytes", _LAYOUTS[kind]
+    sources, words = _sources(column, unchanged=feature.mode is None)
+    made = [_lib.Image(source, mode, [], output) for source in sources]
+    return Leaf(
+        joined(made),
+        f"{len(column)} {words}",
+        form="tensor" if kind == "torch" else "array",
+        decode=f"JPEG, PNG and WebP files to {feature.mode or 'their own mode'}, turned as EXIF says",
+        exact="bit for bit what Pillow makes of them",
+        heavy=True,
+    )
+
+
+def _sources(column: Any, *, unchanged: bool) -> tuple[Sequence[Any], str]:
+    """Returns the source of native images, and its description."""
+    fields = arrow.parts(column)
+    encoded, paths = fields["bytes"], fields["path"]
+    sources: Sequence[Any]
+    if not encoded.null_count:
+        sources, words = arrow.binaries(encoded), "encoded images"
+        foreign = check_images(encoded, unchanged=unchanged)
+    elif encoded.null_count < len(encoded):
+        msg = "some of its images are in memory, and some in files"
+        raise NotNative(msg, "load all of them into memory, or none")
+    else:
+        sources, words = [_files(paths)], "files"
+        foreign = check_files(sources[0], unchanged=unchanged)
+    if foreign is not None:
+        raise foreign
+    return sources, words
+
+
+def _files(column: Any) -> list[str]:
+    """Returns paths of files."""
+    arrow.check_nulls(column)
+    paths: list[str] = column.to_pylist()
+    if any(":" in path and _SCHEME.match(path) for path in paths):
+        msg = "its images are at URLs"
+        raise NotNative(msg, "download them")
+    return paths

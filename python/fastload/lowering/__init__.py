@@ -6,7 +6,6 @@ class; `registry` finds them, `structure` follows datasets that hold others. Not
 imports a library.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +52,8 @@ class Lowered:
             NotNative: Columns of different lengths, or a structure that has other containers.
         """
         each = list(leaves(sample))
-        template = fill(sample, _places(leaf.form for _, leaf in each))
+        places = (_lib.Leaf(place, leaf.form) for place, (_, leaf) in enumerate(each))
+        template = fill(sample, places)
         try:
             program = _lib.Program([leaf.native for _, leaf in each], template)
         except (TypeError, ValueError) as error:
@@ -80,8 +80,3 @@ def lower(dataset: Any, memo: Memo | None = None) -> Lowered:
     sample = structure(dataset, memo)
     memo.sweep()
     return Lowered.of(sample)
-
-
-def _places(forms: Iterable[str]) -> Iterator[Any]:
-    """Returns the placeholder of each leaf in the template of a program."""
-    return (_lib.Leaf(place, form) for place, form in enumerate(forms))

@@ -32,6 +32,9 @@ class _Kept(NamedTuple):
 class Memo:
     """Cached columns, by their source and its use.
 
+    Each method returns the result of `make`, which it calls if the source has changed since the last call, or the
+    `settings`: everything else that the result depends on, compared by `==`.
+
     Attributes:
         refusal: The refusal of a dataset: the identities of its parts, the parts, the reason.
     """
@@ -46,16 +49,10 @@ class Memo:
     def of_list(
         self, use: str, items: list[Any], make: Callable[[], _T], settings: Any = None
     ) -> _T:
-        """Returns the result of `make` for a list, cached since the last call.
+        """Returns the result for a list, whose items are immutable, or the settings tell what may change in them.
 
         Costs some milliseconds at most if nothing has changed. Of more than ten thousand items, one
         that gives way to an equal one of another type (1 to True) may go unnoticed.
-
-        Args:
-            use: The purpose.
-            items: The list. Its items are immutable, or the settings tell what may change in them.
-            make: Called if the list or the settings have changed.
-            settings: Everything else that the result depends on, compared by `==`.
         """
         return self.of_values((use, id(items)), items, make, settings)
 
@@ -66,14 +63,7 @@ class Memo:
         make: Callable[[np.ndarray[Any, Any]], _T],
         settings: Any = None,
     ) -> _T:
-        """Returns the result of `make` for a copy of an array, cached since the last call.
-
-        Args:
-            use: The purpose.
-            items: An array of numbers, which may have been written to since.
-            make: Called with a copy if the array or the settings have changed.
-            settings: Everything else that the result depends on, compared by `==`.
-        """
+        """Returns the result for a copy of an array of numbers, which may have been written to since the last call."""
         memory = items.__array_interface__
         place = use, memory["data"], memory["strides"]
         settings = memory["typestr"], memory["shape"], settings
@@ -82,29 +72,16 @@ class Memo:
     def of_objects(
         self, use: Hashable, things: tuple[Any, ...], make: Callable[[], _T], settings: Any = None
     ) -> _T:
-        """Returns the result of `make` for objects, cached since the last call.
-
-        Args:
-            use: The purpose.
-            things: The very objects; immutable, or the settings tell what may change in them.
-            make: Called if they are others, or the settings have changed.
-            settings: Everything else that the result depends on, compared by `==`.
-        """
+        """Returns the result for these very objects; immutable, or the settings tell what may change in them."""
         place = use, *map(id, things)
         return self._recall(place, things, _identical, tuple, lambda _: make(), settings)
 
     def of_values(
         self, use: Hashable, values: list[Any], make: Callable[[], _T], settings: Any = None
     ) -> _T:
-        """Returns the result of `make` for values, cached since the last call with equal ones.
+        """Returns the result for immutable values.
 
-        As `of_list`, of a list that is made anew each time, for a use of its own.
-
-        Args:
-            use: The purpose; no other values have it.
-            values: Immutable objects.
-            make: Called if the values or the settings have changed.
-            settings: Everything else that the result depends on, compared by `==`.
+        As `of_list`, of a list that is made anew each time, for a use that no other values have.
         """
         return self._recall(use, values, _same, list, lambda _: make(), settings)
 
@@ -115,14 +92,7 @@ class Memo:
         make: Callable[[], _T],
         settings: Any = None,
     ) -> _T:
-        """Returns the result of `make` for an array, cached since the last call with the same bytes.
-
-        Args:
-            use: The purpose; no other array has it.
-            contents: A copy of the array's memory, `(bytes,)` of uint8.
-            make: Called if the bytes or the settings have changed.
-            settings: Everything else that the result depends on, compared by `==`.
-        """
+        """Returns the result for a copy of an array's memory, `(bytes,)` of uint8, for a use of its own."""
         return self._recall(use, contents, np.array_equal, np.asarray, lambda _: make(), settings)
 
     def _recall(

@@ -7,7 +7,6 @@ attributes, which `worker_init_fn` may set.
 
 import contextlib
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,6 @@ class Seam:
     """A dataset, for worker processes.
 
     A process lowers it at its first sample, after `worker_init_fn`, which may have changed it.
-
-    Args:
-        dataset: One that can be lowered.
-        memo: The memo of that time.
     """
 
     __getitems__ = None  # not the dataset's own, which would make its samples in Python
@@ -122,9 +117,5 @@ def _finish(structure: Any, sample: Any) -> Any:
         return sample
     if isinstance(structure, dict):
         return {key: _finish(part, sample[key]) for key, part in structure.items()}
-    return rebuild(structure, list(_finished(structure, sample)))
-
-
-def _finished(structure: Any, sample: Any) -> Iterator[Any]:
-    for part, value in zip(structure, sample, strict=True):
-        yield _finish(part, value)
+    parts = zip(structure, sample, strict=True)
+    return rebuild(structure, [_finish(part, value) for part, value in parts])

@@ -55,10 +55,6 @@ class Resize:
     def __repr__(self) -> str:
         return f"Resize({self.size!r}, interpolation={self.interpolation!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments."""
-        return Resize, (self.size, self.interpolation)
-
     def _op(self) -> tuple[Any, ...]:
         return "resize", self.size, None, pillow.kernel(self.interpolation)
 
@@ -84,10 +80,6 @@ class CenterCrop:
 
     def __repr__(self) -> str:
         return f"CenterCrop({self.size!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments."""
-        return CenterCrop, (self.size,)
 
     def _op(self) -> tuple[Any, ...]:
         return "center_crop", *self.size
@@ -128,10 +120,6 @@ class Normalize:
 
     def __repr__(self) -> str:
         return f"Normalize({self.mean!r}, {self.std!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments."""
-        return Normalize, (self.mean, self.std)
 
     def _apply(self, values: torch.Tensor) -> torch.Tensor:
         mean, std = (torch.tensor(each)[:, None] for each in (self.mean, self.std))

@@ -12,7 +12,7 @@ from torchvision.transforms import InterpolationMode, _functional_tensor
 from torchvision.transforms.v2.functional import _misc
 
 from fastload import _lib
-from fastload.images import blur
+from fastload.lowering import torchvision_blur as blur
 from tests.shared.plans import FLOATS, carry_out, column, photograph, plans_of, sample
 
 KERNELS = [("pillow13", "bilinear"), ("pillow13", "bicubic")]

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 from fastload import _lib, registry
+from fastload.columns.arrow_layout import rows
 from fastload.columns.structure import containers, fill, leaves
 from fastload.lowering.leaf import Leaf, select
 from fastload.lowering.memo import Memo
@@ -17,7 +18,7 @@ from fastload.lowering.structure import structure
 from fastload.memory import layout
 from fastload.registry import NotNative
 
-__all__ = ["array_leaf", "numbers", "rows", "tensor_leaf"]
+__all__ = ["numbers"]
 
 _DENSE = "make it a dense tensor of numbers on the CPU"
 _MOST_ARRAYS = 10_000
@@ -102,13 +103,14 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
     if kind not in (torch.Tensor, np.ndarray) or set(map(type, dataset)) != {kind}:
         msg = f"the list holds values of {registry.name(kind)}, or nothing, or several types"
         raise NotNative(msg, "describe them by fastload.columns in a fastload.Dataset")
-    if len(dataset) > (most := _MOST_ARRAYS if kind is np.ndarray else _MOST_TENSORS):
-        library = "np" if kind is np.ndarray else "torch"
+    lower, state, most, library = (
+        (array_leaf, _array_state, _MOST_ARRAYS, "np")
+        if kind is np.ndarray
+        else (tensor_leaf, _tensor_state, _MOST_TENSORS, "torch")
+    )
+    if len(dataset) > most:
         msg = f"the list holds more than {most} {registry.name(kind)}s"
         raise NotNative(msg, f"stack them into one, {library}.stack(list)")
-    lower, state = (
-        (array_leaf, _array_state) if kind is np.ndarray else (tensor_leaf, _tensor_state)
-    )
 
     def make() -> Leaf:
         once = Memo()  # results for one item are not needed again
@@ -126,9 +128,6 @@ def _states(items: list[Any], state: Callable[[Any], tuple[int, Any]]) -> Any:
     """Returns the state that may change in items while the items stay the same objects.
 
     It has few objects that Python's garbage collector looks at, which would take longer than the rest.
-
-    Raises:
-        NotNative: An item that is not in memory as an array is.
     """
     layouts: dict[Any, int] = {}
     pointers, kinds = [], []
@@ -163,11 +162,7 @@ _NUMBERS = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 def numbers(use: str, values: list[Any], memo: Memo) -> Leaf:
-    """Returns the leaf of a list of Python numbers, which stay such in single samples.
-
-    Raises:
-        NotNative: Numbers of several types, or other things.
-    """
+    """Returns the leaf of a list of Python numbers, which stay such in single samples."""
 
     def make() -> _lib.Rows | None:
         kinds = set(map(type, values))
@@ -185,11 +180,7 @@ def numbers(use: str, values: list[Any], memo: Memo) -> Leaf:
 
 
 def tensor_leaf(tensor: Any, memo: Memo) -> Leaf:
-    """Returns the leaf of a tensor's rows.
-
-    Raises:
-        NotNative: Not a plain dense tensor on the CPU.
-    """
+    """Returns the leaf of a tensor's rows."""
     if type(tensor) is not torch.Tensor:
         msg = f"a tensor is a {registry.name(type(tensor))}"
         raise NotNative(msg, "make it a torch.Tensor")
@@ -209,11 +200,7 @@ def tensor_leaf(tensor: Any, memo: Memo) -> Leaf:
 
 
 def array_leaf(array: Any, memo: Memo) -> Leaf:
-    """Returns the leaf of an array's rows.
-
-    Raises:
-        NotNative: Elements that no tensor can have.
-    """
+    """Returns the leaf of an array's rows."""
     if array.ndim == 0:
         msg = "the array is a scalar"
         raise NotNative(msg, "give it a first dimension that counts samples")
@@ -226,17 +213,8 @@ def array_leaf(array: Any, memo: Memo) -> Leaf:
     return Leaf(native, words, form="array", listed=True)
 
 
-def rows(array: np.ndarray[Any, Any]) -> _lib.Rows:
-    """Returns the native column of an array of numbers."""
-    return _lib.Rows(*layout.of_array(array))
-
-
 def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:
-    """Returns the places that a subset's indices mean in a dataset of `length` samples.
-
-    Raises:
-        NotNative: Something else than integers of that dataset.
-    """
+    """Returns the places that a subset's indices mean in a dataset of `length` samples."""
     picked: _lib.Rows | None
     if type(indices) is list:
         picked = memo.of_list("indices", indices, lambda: _of_list(indices, length), length)
@@ -258,11 +236,7 @@ def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:
 
 
 def _check_from_zero(indices: Any, memo: Memo) -> None:
-    """Refuses indices of which a class that was read may make another sample.
-
-    Raises:
-        NotNative: Others than ints from 0 on.
-    """
+    """Refuses indices of which a class that was read may make another sample: others than ints from 0 on."""
     is_known = type(indices) is range and (not indices or min(indices) >= 0)
     if type(indices) is list:
         is_known = memo.of_list(

@@ -7,17 +7,21 @@ in the range; and the blur is native only where it gives torchvision's bytes in 
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from fastload import registry
-from fastload.images import blur, kernels
+from fastload.images import kernels
 from fastload.images.chain import Chain
 from fastload.images.operations import Op
 from fastload.registry import NotNative
 
-__all__: list[str] = []
+__all__ = ["STRENGTHS", "random_gaussian_blur"]
+
+STRENGTHS = 1024
+"""Number of strengths to draw from: the middles of as many equal parts of their range."""
 
 _PLACES = {
     "torchvision.transforms.transforms": "torchvision.transforms._functional_tensor",
@@ -27,7 +31,7 @@ _PLACES = {
 
 @registry.transform(
     *(f"{place}.GaussianBlur" for place in _PLACES),
-    notes=f"Pillow images of mode RGB, on CPUs with AVX2; sigma is one of {blur.STRENGTHS} "
+    notes=f"Pillow images of mode RGB, on CPUs with AVX2; sigma is one of {STRENGTHS} "
     "evenly spaced values of its range",
 )
 def _gaussian_blur(transform: Any, chain: Chain) -> None:
@@ -46,22 +50,41 @@ def _gaussian_blur(transform: Any, chain: Chain) -> None:
 
 @functools.lru_cache(maxsize=16)
 def _op(place: str, size: tuple[int, int], low: float, high: float) -> Op:
-    """Returns the operation, with torchvision's weights.
+    """Returns the operation, with torchvision's weights."""
+    make: Any = getattr(sys.modules.get(place), "_get_gaussian_kernel1d", None)
 
-    Raises:
-        NotNative: This version of torchvision makes them in a way that is not known.
-    """
-    make = getattr(sys.modules.get(place), "_get_gaussian_kernel1d", None)
-
-    def weights(side: int, sigma: float) -> torch.Tensor:
-        made: torch.Tensor = make(side, sigma, torch.float32, torch.device("cpu"))  # type: ignore[misc]
-        return made
+    def weights(side: int, sigma: float) -> Any:
+        return make(side, sigma, torch.float32, torch.device("cpu"))
 
     try:
-        return blur.random_gaussian_blur(size, (low, high), weights)
+        return random_gaussian_blur(size, (low, high), weights)
     except TypeError as error:
         msg = "this version of torchvision makes its weights in a way that is not known"
         raise NotNative(msg, "take it out") from error
+
+
+def random_gaussian_blur(
+    size: tuple[int, int],
+    sigma: tuple[float, float],
+    weights: Callable[[int, float], torch.Tensor],
+) -> Op:
+    """Returns the operation that `GaussianBlur(size, sigma)` stands for.
+
+    torch's exponential function gives other last bits elsewhere, so that the weights of each strength
+    are made beforehand.
+
+    Args:
+        size: Width and height of the kernel.
+        sigma: The least and the largest standard deviation, in pixels.
+        weights: Makes the weights of one dimension from its size and a standard deviation: the
+            function of the user's version of the transform.
+    """
+    least, most = torch.tensor(sigma, dtype=torch.float32)
+    count = 1 if least == most else STRENGTHS
+    middles = (torch.arange(count) + 0.5) / count
+    sigmas = torch.lerp(least, most, middles).tolist()
+    sides = [[weights(side, sigma).tolist() for sigma in sigmas] for side in size]
+    return "random_gaussian_blur", list(zip(*sides, strict=True))
 
 
 @functools.lru_cache(maxsize=64)

@@ -65,21 +65,13 @@ def _random_choice(transform: Any, chain: Chain) -> None:
 )
 def _random_order(transform: Any, chain: Chain) -> None:
     parts = [_part(each, chain) for each in transform.transforms]
-    chain.add(("order", [_one(ops) for ops in parts if ops]))
+    ops = [part[0] if len(part) == 1 else ("apply", 1.0, part) for part in parts if part]
+    chain.add(("order", ops))
     chain.random = True
 
 
-def _one(ops: list[Op]) -> Op:
-    """Returns one operation that does several in order."""
-    return ops[0] if len(ops) == 1 else ("apply", 1.0, ops)
-
-
 def _part(transform: Any, chain: Chain) -> list[Op]:
-    """Returns the operations of a transform that may or may not be made.
-
-    Raises:
-        NotNative: The image would be another kind of image if it is.
-    """
+    """Returns the operations of a transform that may or may not be made, and keeps what kind of image it is."""
     part = chain.part()
     lower(transform, part)
     if part.values is not chain.values or part.channels != chain.channels or part.sealed:

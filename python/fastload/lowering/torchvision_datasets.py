@@ -5,20 +5,21 @@ What they are made of are plain attributes, read anew at each `iter()`.
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from fastload import _lib, registry
-from fastload.images.chain import Chain, follow, unknown
+from fastload.columns.arrow_layout import rows
+from fastload.images.chain import Chain, unknown
 from fastload.images.operations import Op, Output
 from fastload.lowering.formats import check_decoded, check_files
 from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
-from fastload.lowering.torch_datasets import numbers, rows
+from fastload.lowering.torch_datasets import numbers
 from fastload.lowering.torchvision_containers import flat
-from fastload.lowering.torchvision_io import Decoding, Followed, decoding, follow_decoded
+from fastload.lowering.torchvision_io import Decoding, Followed, decoding, follow_decoded, followed
 from fastload.memory import layout
 from fastload.registry import NotNative
 
@@ -41,30 +42,27 @@ def _folder(dataset: Any, memo: Memo) -> Any:
     how = decoding(dataset.loader)
     if how is None:
         _check_loader(dataset.loader)
-    files = memo.of_list("files", samples, lambda: _Files.of(samples, how), how)
+    files = memo.of_list("files", samples, lambda: _files(samples, how), how)
     if files is None:
         msg = "its samples are not all tuples of a path and an int"
         raise NotNative(msg, "make them so")
     if files.foreign is not None:
         raise files.foreign.again()
-    transform, target_transform = _transforms(dataset)
 
     def native(mode: str, *settings: Any) -> Any:
         return memo.of_list(
             "images", samples, lambda: _lib.Image(files.paths, mode, *settings), (mode, *settings)
         )
 
-    several = [] if transform is None else flat(transform)
-    followed = _follow(Chain(3, []), several) if how is None else follow_decoded(how, several)
-    decode = "RGB" if how is None else f"what decode_image makes in the mode {how.mode}"
-    image = _image(
-        several,
-        followed,
-        native,
-        f"{len(files.paths)} files",
-        f"JPEG, PNG and WebP files to {decode}",
-    )
-    sample = _sample(image, files.classes, target_transform, memo)
+    several = _flat(dataset)
+    if how is None:
+        done, decode = followed(Chain(3, []), several, "RGB"), "RGB"
+    else:
+        done = follow_decoded(how, several)
+        decode = f"what decode_image makes in the mode {how.mode}"
+    words = f"{len(files.paths)} files"
+    image = _image(several, done, native, words, f"JPEG, PNG and WebP files to {decode}")
+    sample = _sample(dataset, image, files.classes, memo)
     if image.form == "pillow":
         msg = "its samples are Pillow images, with all that Pillow read in their files"
         raise image.stop or NotNative(msg, "add ToTensor() to its transform")
@@ -79,8 +77,7 @@ def _cifar(dataset: Any, memo: Memo) -> Any:
     if type(targets) is not list:
         msg = f"its targets are a {registry.name(type(targets))}"
         raise NotNative(msg, "make them a list, as targets.tolist() does")
-    transform, target_transform = _transforms(dataset)
-    return _sample(_decoded(dataset.data, transform), targets, target_transform, memo)
+    return _in_memory(dataset, dataset.data, targets, memo)
 
 
 @registry.dataset(
@@ -91,9 +88,7 @@ def _cifar(dataset: Any, memo: Memo) -> Any:
     notes="",
 )
 def _mnist(dataset: Any, memo: Memo) -> Any:
-    transform, target_transform = _transforms(dataset)
-    targets = _integers(dataset.targets, memo)
-    return _sample(_decoded(dataset.data, transform), targets, target_transform, memo)
+    return _in_memory(dataset, dataset.data, _integers(dataset.targets, memo), memo)
 
 
 @registry.dataset("torchvision.datasets.mnist.QMNIST", notes="with `compat=True`")
@@ -101,9 +96,7 @@ def _qmnist(dataset: Any, memo: Memo) -> Any:
     if not dataset.compat:
         msg = "its targets are whole rows of QMNIST's table"
         raise NotNative(msg, "give it compat=True")
-    transform, target_transform = _transforms(dataset)
-    image = _decoded(dataset.data, transform)
-    return _sample(image, dataset.targets[:, 0], target_transform, memo)
+    return _in_memory(dataset, dataset.data, dataset.targets[:, 0], memo)
 
 
 @registry.dataset(
@@ -115,35 +108,31 @@ def _channels_first(dataset: Any, memo: Memo) -> Any:
     if dataset.labels is None:
         msg = "its samples have no labels, but None, which torch refuses to collate"
         raise NotNative(msg, 'use the split "train" or "test"')
-    transform, target_transform = _transforms(dataset)
-    image = _decoded(dataset.data.transpose(0, 2, 3, 1), transform)
-    return _sample(image, _integers(dataset.labels, memo), target_transform, memo)
+    data = dataset.data.transpose(0, 2, 3, 1)
+    return _in_memory(dataset, data, _integers(dataset.labels, memo), memo)
 
 
-class _Files:
-    """The files of a folder, and their classes."""
+class _Files(NamedTuple):
+    """The files of a folder, their classes, and why Python suits the files better, if it does."""
 
-    def __init__(self, paths: list[str], classes: list[int], how: Decoding | None) -> None:
-        self.paths = paths
-        self.classes = classes
-        self.foreign = check_files(paths) if how is None else check_decoded(paths, how.mode)
+    paths: list[str]
+    classes: list[int]
+    foreign: NotNative | None
 
-    @staticmethod
-    def of(samples: list[Any], how: Decoding | None) -> "_Files | None":
-        if set(map(type, samples)) != {tuple} or set(map(len, samples)) != {2}:
-            return None
-        paths = [path for path, _ in samples]
-        if set(map(type, paths)) != {str}:
-            return None
-        return _Files(paths, [label for _, label in samples], how)
+
+def _files(samples: list[Any], how: Decoding | None) -> _Files | None:
+    """Returns the files of a folder; None of samples that are not all tuples of a path and a class."""
+    if set(map(type, samples)) != {tuple} or set(map(len, samples)) != {2}:
+        return None
+    paths = [path for path, _ in samples]
+    if set(map(type, paths)) != {str}:
+        return None
+    foreign = check_files(paths) if how is None else check_decoded(paths, how.mode)
+    return _Files(paths, [label for _, label in samples], foreign)
 
 
 def _check_loader(loader: Any) -> None:
-    """Refuses what opens files in another way than Pillow does for torchvision.
-
-    Raises:
-        NotNative: It does.
-    """
+    """Refuses what opens files in another way than Pillow does for torchvision."""
     module = sys.modules[_FOLDER]
     torchvision = sys.modules["torchvision"]
     registry.check_functions("torchvision", _FOLDER)
@@ -155,20 +144,19 @@ def _check_loader(loader: Any) -> None:
         raise NotNative(msg, 'call torchvision.set_image_backend("PIL")')
 
 
-def _transforms(dataset: Any) -> tuple[Any, Any]:
-    """Returns `transform` and `target_transform` as the dataset's `__getitem__` reads them."""
-    return dataset.transform, dataset.target_transform
+def _flat(dataset: Any) -> list[Any]:
+    """Returns the transforms of a dataset's images."""
+    return [] if dataset.transform is None else flat(dataset.transform)
 
 
-def _decoded(data: Any, transform: Any) -> Leaf:
-    """Returns the leaf of images in memory.
+def _in_memory(dataset: Any, data: Any, targets: Any, memo: Memo) -> Any:
+    """Returns the structure of samples whose images are in memory.
 
     Args:
-        data: `(N, H, W, 3)` or `(N, H, W)`, a tensor or an array.
-        transform: The dataset's, or None.
-
-    Raises:
-        NotNative: No bytes, or transforms that are Python from the first one on.
+        dataset: The dataset.
+        data: `(N, H, W, 3)` or `(N, H, W)`, a tensor or an array of bytes.
+        targets: A list of ints, or integers of which torchvision makes ints.
+        memo: The memo.
     """
     is_tensor = isinstance(data, torch.Tensor)
     channels = 3 if data.ndim == 4 and data.shape[3] == 3 else 1
@@ -185,14 +173,10 @@ def _decoded(data: Any, transform: Any) -> Leaf:
     def native(mode: str, ops: list[Op], output: Output) -> Any:
         return _lib.Image(source, mode, ops, output)
 
-    several = [] if transform is None else flat(transform)
-    return _image(several, _follow(chain, several), native, f"{len(data)} images in memory", "")
-
-
-def _follow(chain: Chain, flat: list[Any]) -> Followed:
-    """Follows transforms of Pillow images."""
-    done, stop = follow(chain, flat)
-    return Followed(chain, "RGB", chain.output(), done, stop)
+    several = _flat(dataset)
+    done = followed(chain, several, "RGB")
+    image = _image(several, done, native, f"{len(data)} images in memory", "")
+    return _sample(dataset, image, targets, memo)
 
 
 def _image(
@@ -232,14 +216,10 @@ def _image(
     )
 
 
-def _sample(image: Leaf, classes: Any, target_transform: Any, memo: Memo) -> tuple[Leaf, Leaf]:
-    """Returns the structure of a sample: an image, and its target.
-
-    Raises:
-        NotNative: What `_labels` raises, with what stops the image's transforms before it.
-    """
+def _sample(dataset: Any, image: Leaf, classes: Any, memo: Memo) -> tuple[Leaf, Leaf]:
+    """Returns the structure of a sample: an image, and its target."""
     try:
-        return image, _labels(classes, target_transform, memo)
+        return image, _labels(classes, dataset.target_transform, memo)
     except NotNative as reason:
         if image.stop is None:
             raise
@@ -260,9 +240,6 @@ def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
         classes: A list of ints, or integers of which torchvision makes ints.
         target_transform: None, or the look-up of a dict or a list.
         memo: The memo.
-
-    Raises:
-        NotNative: Another target transform, or targets that are no integers.
     """
     if type(classes) is not list:
         array = np.asarray(classes)
@@ -283,11 +260,7 @@ def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
 
 
 def _table(target_transform: Any, classes: set[Any]) -> dict[Any, Any]:
-    """Returns the result of a look-up for each class.
-
-    Raises:
-        NotNative: It is no look-up, or has no entry for a class.
-    """
+    """Returns the result of a look-up for each class."""
     table = getattr(target_transform, "__self__", None)
     look_up = getattr(target_transform, "__name__", None)
     if type(table) not in (dict, list) or look_up not in ("__getitem__", "get"):

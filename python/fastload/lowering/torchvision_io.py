@@ -6,7 +6,6 @@ native chain must be right for both: transforms are followed as far as it is.
 
 import functools
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from fastload import registry, transforms
 from fastload.images.chain import Chain, follow, on_tensor
 from fastload.registry import NotNative
 
-__all__ = ["Decoding", "Followed", "decoding", "follow_decoded"]
+__all__ = ["Decoding", "Followed", "decoding", "follow_decoded", "followed"]
 
 _IMAGE = "torchvision.io.image"
 _CHANNELS = {"RGB": 3, "GRAY": 1, "UNCHANGED": None}
@@ -78,14 +77,18 @@ def decoding(loader: Any) -> Decoding | None:
     return Decoding(name, upright)
 
 
+def followed(chain: Chain, flat: list[Any], mode: str) -> Followed:
+    """Follows transforms of images that are decoded to a mode, up to the first that stops them."""
+    done, stop = follow(chain, flat)
+    return Followed(chain, mode, chain.output(), done, stop)
+
+
 def follow_decoded(how: Decoding, flat: list[Any]) -> Followed:
     """Follows transforms of decoded images up to the first that stops them."""
     prefix = "torchvision upright " if how.upright else "torchvision "
     channels = _CHANNELS[how.mode]
     if channels is not None:
-        chain = on_tensor(channels)
-        done, stop = follow(chain, flat)
-        return Followed(chain, prefix + how.mode, chain.output(), done, stop)
+        return followed(on_tensor(channels), flat, prefix + how.mode)
     done, stop = follow(on_tensor(3), flat)
     while True:
         chain, grey = on_tensor(3), on_tensor(1, spreads=True)
@@ -111,7 +114,7 @@ def _mode(chain: Chain, grey: Chain, rest: list[Any]) -> str | None:
     Returns:
         None if there is no such way.
     """
-    mixes = any(_mixes(op) for op in chain.ops)
+    mixes = _mixes(chain.ops)
     if rest:
         raises = not mixes and chain.channels == 3 and not chain.on_bytes and _raises(rest[0], grey)
         return "UNCHANGED" if raises else None
@@ -143,21 +146,13 @@ def _raises(transform: Any, grey: Chain) -> bool:
         return False
     try:
         transform(grey.values.clone())
-    except RuntimeError as error:
-        return str(error).startswith(_BROADCAST)
-    except Exception:
-        return False
+    except Exception as error:
+        return isinstance(error, RuntimeError) and str(error).startswith(_BROADCAST)
     return False
 
 
 def _mixes(op: Any) -> bool:
     """Returns true if an operation, or one inside of it, makes one channel of several."""
-    return any(part in ("grayscale", "random_grayscale") for part in _parts(op))
-
-
-def _parts(op: Any) -> Iterator[Any]:
     if isinstance(op, tuple | list):
-        for part in op:
-            yield from _parts(part)
-    else:
-        yield op
+        return any(map(_mixes, op))
+    return op in ("grayscale", "random_grayscale")

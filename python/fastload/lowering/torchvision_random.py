@@ -37,7 +37,7 @@ _AUTO = ("torchvision.transforms.autoaugment", f"{_V2}._auto_augment")
 def _flip(transform: Any, chain: Chain) -> None:
     geometric(transform, chain)
     vertical = type(transform).__name__ == "RandomVerticalFlip"
-    _draws(chain, ("flip", float(transform.p), vertical), least=chain.least)
+    _draws(chain, ("flip", float(transform.p), vertical))
 
 
 @registry.transform(
@@ -88,7 +88,7 @@ def _check_mirrored(chain: Chain, mode: str, size: Any, sides: Any, *, if_needed
 @registry.transform(*both("_color", "RandomGrayscale"), notes="Pillow images, and tensors of bytes")
 def _random_grayscale(transform: Any, chain: Chain) -> None:
     geometric(transform, chain)
-    _draws(chain, ("random_grayscale", float(transform.p), luma(transform, chain)), chain.least)
+    _draws(chain, ("random_grayscale", float(transform.p), luma(transform, chain)))
 
 
 @registry.transform(*both("_color", "ColorJitter"), notes="Pillow images")
@@ -96,7 +96,7 @@ def _color_jitter(transform: Any, chain: Chain) -> None:
     _needs_pillow(chain)
     of = (getattr(transform, n) for n in ("brightness", "contrast", "saturation", "hue"))
     ranges = (None if each is None else _pair(each) for each in of)
-    _draws(chain, ("color_jitter", *ranges), least=chain.least)
+    _draws(chain, ("color_jitter", *ranges))
 
 
 @registry.transform(*both("_geometry", "RandomRotation"), notes="Pillow images")
@@ -106,7 +106,7 @@ def _random_rotation(transform: Any, chain: Chain) -> None:
     name, fill = _filter(transform), fill_bytes(transform, chain)
     expand = bool(transform.expand)
     degrees = _pair(transform.degrees)
-    least = None if expand else chain.least
+    least = (0, 0) if expand else chain.least
     _draws(chain, ("random_rotation", degrees, name, expand, center, fill), least=least)
 
 
@@ -126,7 +126,7 @@ def _random_affine(transform: Any, chain: Chain) -> None:
         fill_bytes(transform, chain),
         None if transform.center is None else _pair(transform.center),
     )
-    _draws(chain, op, least=chain.least)
+    _draws(chain, op)
 
 
 @registry.transform(*(f"{place}.RandAugment" for place in _AUTO), notes="Pillow images")
@@ -150,7 +150,7 @@ def _augment(transform: Any, chain: Chain, *op: Any) -> None:
     _needs_pillow(chain)
     fill = None if transform.fill is None else fill_bytes(transform, chain)
     family = f"v{version(transform)}"
-    _draws(chain, (*op, _filter(transform), fill, family), least=chain.least)
+    _draws(chain, (*op, _filter(transform), fill, family))
 
 
 _COLOURS: dict[str, Callable[[Any], Op]] = {
@@ -167,7 +167,7 @@ _COLOURS: dict[str, Callable[[Any], Op]] = {
 def _colour(transform: Any, chain: Chain) -> None:
     _needs_pillow(chain)
     op = _COLOURS[type(transform).__name__](transform)
-    _draws(chain, ("apply", float(transform.p), [op]), least=chain.least)
+    _draws(chain, ("apply", float(transform.p), [op]))
 
 
 @registry.transform(
@@ -180,17 +180,9 @@ def _random_erasing(transform: Any, chain: Chain) -> None:
     if chain.values is None:
         msg = "it erases a part of a Pillow image, which torchvision refuses"
         raise NotNative(msg, "put it after ToTensor")
-    _draws(
-        chain,
-        (
-            "random_erasing",
-            float(transform.p),
-            _pair(transform.scale),
-            _pair(transform.ratio),
-            _elements(transform.value, chain.values),
-        ),
-        least=chain.least,
-    )
+    scale, ratio = _pair(transform.scale), _pair(transform.ratio)
+    value = _elements(transform.value, chain.values)
+    _draws(chain, ("random_erasing", float(transform.p), scale, ratio, value))
     chain.sealed = "RandomErasing"
 
 
@@ -217,29 +209,21 @@ def resized_crop(transform: Any, chain: Chain, kernels: list[tuple[str, str]]) -
     _draws(chain, ("random_resized_crop", size, scale, ratio, kernel), least=size)
 
 
-def _draws(chain: Chain, op: tuple[Any, ...], least: tuple[int, int] | None) -> None:
-    """Adds an operation that draws."""
-    chain.add(op, least=least)
+def _draws(chain: Chain, op: Op, least: tuple[int, int] | None = None) -> None:
+    """Adds an operation that draws, after which the image has at least `least` pixels; by default as many as before."""
+    chain.add(op, least=chain.least if least is None else least)
     chain.random = True
 
 
 def _needs_pillow(chain: Chain) -> None:
-    """Refuses tensors.
-
-    Raises:
-        NotNative: The image is one.
-    """
+    """Refuses tensors."""
     if not chain.on_pillow:
         msg = "it changes a tensor, and is native on Pillow images only"
         raise NotNative(msg, "put it before the image becomes a tensor")
 
 
 def _filter(transform: Any) -> str:
-    """Returns the name of a filter that moves pixels.
-
-    Raises:
-        NotNative: Pillow has none of that name for it.
-    """
+    """Returns the name of a filter that moves pixels."""
     name = filter_name(transform.interpolation)
     if name not in ("nearest", "bilinear", "bicubic"):
         msg = f"its interpolation is {name}"

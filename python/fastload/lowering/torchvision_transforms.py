@@ -101,11 +101,7 @@ def _grayscale(transform: Any, chain: Chain) -> None:
 
 
 def luma(transform: Any, chain: Chain) -> str:
-    """Returns whose arithmetic makes the image grey.
-
-    Raises:
-        NotNative: Nothing native makes it so.
-    """
+    """Returns whose arithmetic makes the image grey."""
     if chain.on_pillow:
         return "pillow"
     made = kernels.torch_luma(version(transform)) if chain.on_bytes else None
@@ -155,22 +151,14 @@ def version(transform: Any) -> int:
 
 
 def geometric(transform: Any, chain: Chain) -> None:
-    """Refuses operations of v1 on images of v2, whose type they change on some paths only.
-
-    Raises:
-        NotNative: It is one.
-    """
+    """Refuses operations of v1 on images of v2, whose type they change on some paths only."""
     if chain.wrap is not None and version(transform) == 1:
         msg = "it is of torchvision.transforms, on an image of torchvision.transforms.v2"
         raise NotNative(msg, "use the transform of v2")
 
 
 def resized(chain: Chain, transform: Any, size: Any = None) -> None:
-    """Adds what scales an image.
-
-    Raises:
-        NotNative: Nothing native scales it so.
-    """
+    """Adds what scales an image."""
     size = transform.size if size is None else size
     longest = getattr(transform, "max_size", None)
     sizes = tuple(size) if isinstance(size, Sequence) else (size,)
@@ -195,11 +183,7 @@ def resized(chain: Chain, transform: Any, size: Any = None) -> None:
 
 
 def cropped(chain: Chain, size: Any) -> None:
-    """Adds what cuts the middle out of an image.
-
-    Raises:
-        NotNative: What lies outside of the image would not be 0.
-    """
+    """Adds what cuts the middle out of an image; refuses it if what lies outside of the image would not be 0."""
     height, width = (size[0], size[-1]) if isinstance(size, Sequence) else (size, size)
     if chain.least[0] < height or chain.least[1] < width:
         zero_stays(chain, (0, 0, 0))
@@ -207,11 +191,7 @@ def cropped(chain: Chain, size: Any) -> None:
 
 
 def zero_stays(chain: Chain, fill: tuple[int, int, int]) -> None:
-    """Refuses to fill with bytes what is not bytes any more, unless both are 0.
-
-    Raises:
-        NotNative: The image is a tensor of other numbers.
-    """
+    """Refuses to fill with bytes what is not bytes any more, unless both are 0."""
     if chain.values is None or chain.on_bytes:
         return
     if any(fill) or chain.values[:, :, 0].any():
@@ -232,9 +212,6 @@ def mirrored(
         mode: Torchvision's `padding_mode`.
         sides: The pixels that are added: left, top, right and bottom.
         least: Height and width that the image has at least; None for the chain's.
-
-    Raises:
-        NotNative: An image may be too small.
     """
     if chain.on_pillow or mode not in ("reflect", "symmetric"):
         return
@@ -273,18 +250,16 @@ def fill_bytes(transform: Any, chain: Chain) -> tuple[int, int, int]:
         NotNative: It is no colour of bytes.
     """
     fill = transform.fill
+    msg = f"its fill is {fill!r}"
     # torchvision gives NumPy's numbers to the first channel alone
     if not isinstance(fill, int | float | tuple | list | None):
-        msg = f"its fill is {fill!r}"
         raise NotNative(msg, "give it an int")
     values = tuple(fill) if isinstance(fill, tuple | list) else (fill or 0,)
     whole = chain.on_pillow or all(float(value).is_integer() for value in values)
     if len(values) not in (1, chain.channels) or not whole:
-        msg = f"its fill is {fill!r}"
         raise NotNative(msg, "give it a number, or one for each channel")
     values = values * 3 if len(values) == 1 else values
     red, green, blue = (int(value) for value in values)  # as torchvision rounds for Pillow
     if not all(0 <= value <= 255 for value in (red, green, blue)):
-        msg = f"its fill is {fill!r}"
         raise NotNative(msg, "give it numbers from 0 to 255")
     return red, green, blue

@@ -21,9 +21,9 @@ from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.no_workers import why_no_processes, why_no_workers
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
+from fastload.lowering.batch_plans import Plan
 from fastload.lowering.cheap import Code, read_collation
 from fastload.lowering.kept_reading import KeptReading
-from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
 from fastload.machine.threads import holds_interpreter
 from fastload.registry import name

@@ -15,9 +15,15 @@ from fastload.collate.pack_collate import IGNORED, PackCollate
 from fastload.collate.pad_collate import PadCollate
 from fastload.columns.structure import leaves
 from fastload.lowering import Leaf, Lowered, collators
-from fastload.lowering.pack_plan import documents, pack_plan
-from fastload.lowering.pad_plan import plan
-from fastload.lowering.plan_parts import Parts, Plan
+from fastload.lowering.batch_plans import (
+    BOUNDARIES,
+    Parts,
+    Plan,
+    documents,
+    pack_plan,
+    packed,
+    pad_plan,
+)
 from fastload.lowering.tokenizer_pad import Batch, TokenizerPad
 from fastload.registry import NotNative
 
@@ -41,22 +47,18 @@ def planner(collate_fn: Any) -> Planner | None:
 
 
 class _Fields:
-    """The fields of samples that are mappings.
+    """The fields of samples that are mappings, for a known collate function of this name."""
 
-    Args:
-        lowered: The dataset.
-        collation: The collate function's name.
-    """
-
-    def __init__(self, lowered: Lowered, collation: str) -> None:
-        self.parts = Parts(lowered)
+    def __init__(self, lowered: Lowered, collator: Any, name: str) -> None:
+        collators.lower_collator(collator)  # refuses settings that are not known
+        self.parts = Parts(lowered, name)
         sample = lowered.sample
         if not isinstance(sample, dict):
-            msg = f"samples are no mappings, as {collation} wants them"
+            msg = f"samples are no mappings, as {name} wants them"
             raise NotNative(msg, "have samples that are dicts")
-        for name, leaf in sample.items():
+        for field, leaf in sample.items():
             if not isinstance(leaf, Leaf):
-                msg = f"field {name!r} is a {type(leaf).__name__}"
+                msg = f"field {field!r} is a {type(leaf).__name__}"
                 raise NotNative(msg, "have samples whose values are numbers and arrays")
         self.leaves: dict[str, Leaf] = dict(sample)
 
@@ -101,6 +103,15 @@ class _Fields:
     def is_single(self, name: str) -> bool:
         return self.parts.shape(self.leaves[name]) == ()
 
+    def plan(self, batch: Batch, **options: Any) -> Plan:
+        """Returns the plan of batches, which the collate function makes where they do not fit together."""
+        return self.parts.plan(batch, asks=True, **options)
+
+    def encoding(self, batch: Batch) -> Plan:
+        from transformers import BatchEncoding
+
+        return self.plan(batch, wrap=BatchEncoding)
+
 
 def _tokenized(
     fields: _Fields, pad: TokenizerPad, without: str | None = None, **options: Any
@@ -132,19 +143,17 @@ def _tokenized(
 
 
 def _with_padding(lowered: Lowered, collator: Any) -> Plan:
-    collators.lower_collator(collator)
-    fields = _Fields(lowered, "DataCollatorWithPadding")
+    fields = _Fields(lowered, collator, "DataCollatorWithPadding")
     pad = TokenizerPad(collator, collator.padding, collator.max_length)
     batch, _ = _tokenized(fields, pad)
     for name in ("label", "label_ids"):
         if name in batch:
             batch["labels"] = batch.pop(name)
-    return _encoding(fields.parts, batch, "DataCollatorWithPadding")
+    return fields.encoding(batch)
 
 
 def _seq2seq(lowered: Lowered, collator: Any) -> Plan:
-    collators.lower_collator(collator)
-    fields = _Fields(lowered, "DataCollatorForSeq2Seq")
+    fields = _Fields(lowered, collator, "DataCollatorForSeq2Seq")
     name = "label" if "label" in fields.leaves else "labels"
     if name not in fields.leaves:
         msg = "samples have no labels for DataCollatorForSeq2Seq"
@@ -153,12 +162,11 @@ def _seq2seq(lowered: Lowered, collator: Any) -> Plan:
     batch, _ = _tokenized(fields, pad, without=name)
     labels = fields.padded(name, collators.seq2seq_labels(collator))
     batch["labels"] = fields.parts.part(labels, "values")
-    return _encoding(fields.parts, batch, "DataCollatorForSeq2Seq")
+    return fields.encoding(batch)
 
 
 def _language_modeling(lowered: Lowered, collator: Any) -> Plan:
-    collators.lower_collator(collator)
-    fields = _Fields(lowered, "DataCollatorForLanguageModeling")
+    fields = _Fields(lowered, collator, "DataCollatorForLanguageModeling")
     pad = TokenizerPad(collator, padding=True, max_length=None)
     relabelled = (collator.tokenizer.pad_token_id, IGNORED)
     batch, tokens = _tokenized(fields, pad, labels=relabelled)
@@ -168,12 +176,11 @@ def _language_modeling(lowered: Lowered, collator: Any) -> Plan:
     batch.pop("special_tokens_mask", None)
     batch.pop("offset_mapping", None)
     batch["labels"] = fields.parts.part(tokens, "labels")
-    return _encoding(fields.parts, batch, "DataCollatorForLanguageModeling")
+    return fields.encoding(batch)
 
 
 def _default(lowered: Lowered, collator: Any) -> Plan:
-    collators.lower_collator(collator)
-    fields = _Fields(lowered, "default_data_collator")
+    fields = _Fields(lowered, collator, "default_data_collator")
     names = ("label", "label_ids")
     batch: Batch = {}
     given = next((name for name in names if name in fields.leaves), None)
@@ -185,7 +192,7 @@ def _default(lowered: Lowered, collator: Any) -> Plan:
         single = leaf.form == "array" and fields.is_single(name)  # a NumPy scalar keeps its dtype
         kept = leaf.form in ("tensor", "array", "cell") or single
         batch[name] = fields.stacked(name, fields.dtype(name) if kept else fields.plain(name))
-    return fields.parts.plan(batch, "default_data_collator", asks=True)
+    return fields.plan(batch)
 
 
 def _labels(fields: _Fields, name: str) -> str:
@@ -202,8 +209,7 @@ def _labels(fields: _Fields, name: str) -> str:
 
 
 def _flattening(lowered: Lowered, collator: Any) -> Plan:
-    collators.lower_collator(collator)
-    fields = _Fields(lowered, "DataCollatorWithFlattening")
+    fields = _Fields(lowered, collator, "DataCollatorWithFlattening")
     sample = documents(lowered, "DataCollatorWithFlattening")
     parts, separator = fields.parts, collator.separator_id
     for name in {"input_ids", "labels"} & set(sample):
@@ -211,34 +217,23 @@ def _flattening(lowered: Lowered, collator: Any) -> Plan:
     tells_positions = bool(collator.return_position_ids)
     tells_numbers = bool(getattr(collator, "return_seq_idx", False))
     tells_ends = bool(getattr(collator, "return_flash_attn_kwargs", False))
-    columns: list[tuple[complex, complex | None]] = [(0, None)]
-    if "labels" not in sample:
-        columns.append((separator, separator))
-    rule = _lib.Rule.pack(
-        "'input_ids'",
-        columns,
+    batch, tokens = packed(
+        parts,
+        sample,
         collators.flattening_pack(collator),
+        fill=0,
+        label=separator,
         positions=tells_positions,
         segments=(0, "int32") if tells_numbers else None,
         boundaries=2 if tells_ends else 0,
     )
-    tokens = parts.add(sample["input_ids"], rule, "packed")
-    batch: Batch = {"input_ids": parts.part(tokens, "values")}
-    if "labels" in sample:
-        rule = _lib.Rule.pack("'labels'", [(separator, separator)])
-        labels = parts.add(sample["labels"], rule, "packed")
-        batch["labels"] = parts.part(labels, "values")
-    else:
-        batch["labels"] = parts.part(tokens, "labels")
     if tells_positions:
         batch["position_ids"] = parts.part(tokens, "positions")
     if tells_numbers:
         batch["seq_idx"] = parts.part(tokens, "segments")
     if tells_ends:
-        extras = {"cu_seq_lens_q": "boundaries", "cu_seq_lens_k": "boundaries again"}
-        extras |= {"max_length_q": "longest", "max_length_k": "longest"}
-        batch |= {name: parts.part(tokens, what) for name, what in extras.items()}
-    return parts.plan(batch, "DataCollatorWithFlattening", asks=True)
+        batch |= {name: parts.part(tokens, what) for name, what in BOUNDARIES.items()}
+    return fields.plan(batch)
 
 
 def _removing(lowered: Lowered, collator: Any) -> Plan:
@@ -260,13 +255,7 @@ def _removing(lowered: Lowered, collator: Any) -> Plan:
     return planned._replace(words=[words.get(id(leaf), "left out") for _, leaf in lowered.leaves])
 
 
-def _encoding(parts: Parts, batch: Batch, name: str) -> Plan:
-    from transformers import BatchEncoding
-
-    return parts.plan(batch, name, wrap=BatchEncoding, asks=True)
-
-
-_OWN: dict[type, Planner] = {PadCollate: plan, PackCollate: pack_plan}
+_OWN: dict[type, Planner] = {PadCollate: pad_plan, PackCollate: pack_plan}
 _PLANS: dict[str, Planner] = {
     "DataCollatorWithPadding": _with_padding,
     "DataCollatorForSeq2Seq": _seq2seq,

@@ -41,11 +41,7 @@ Make = Callable[[list[Any]], Any]
 
 
 class Collator:
-    """A collate function that makes most batches natively, and the others with the original.
-
-    Args:
-        original: The function that it replaces.
-    """
+    """A collate function that makes most batches natively, and the others with the original that it replaces."""
 
     def __init__(self, original: Any) -> None:
         self.original = original
@@ -64,14 +60,7 @@ class Collator:
 
 
 def native(collate_fn: Any) -> Collator | None:
-    """Returns a function that makes the same batches natively.
-
-    Args:
-        collate_fn: An object or function of transformers', of the exact class.
-
-    Returns:
-        None for anything else, and for settings that are not known.
-    """
+    """Returns a function that makes the same batches natively; None if `collate_fn`, or its settings, are not known."""
     try:
         return Collator(collate_fn)
     except NotNative:

@@ -36,18 +36,9 @@ class TokenizerPad:
         pads: The fields that are padded, and how.
         wants_mask: True if there is an attention mask, given or made.
 
-    Args:
-        collator: A collate function with a tokenizer.
-        padding: Its strategy.
-        max_length: Its limit.
-
     Raises:
         NotNative: A tokenizer with code of its own, or no padding.
     """
-
-    main: str
-    pads: dict[str, _lib.Pad]
-    wants_mask: bool
 
     def __init__(self, collator: Any, padding: Any, max_length: int | None) -> None:
         from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -76,14 +67,14 @@ class TokenizerPad:
         if tokenizer.pad_token_id is None:
             msg = "the tokenizer has no token to pad with"
             raise NotNative(msg, "set tokenizer.pad_token")
-        self.main = tokenizer.model_input_names[0]
+        self.main: str = tokenizer.model_input_names[0]
         self.wants_mask = "attention_mask" in tokenizer.model_input_names
         fills = {self.main: tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
         fills["special_tokens_mask"] = 1
         if self.wants_mask:
             fills["attention_mask"] = 0
         side = tokenizer.padding_side
-        self.pads = {
+        self.pads: dict[str, _lib.Pad] = {
             name: Pad(fill, dim=0, padding_side=side, **size).native()
             for name, fill in fills.items()
         }
@@ -158,11 +149,7 @@ def rounded_up(size: int, multiple_of: int | None) -> int:
 
 
 def check_torch(tensors: str) -> None:
-    """Refuses a collator that makes other arrays than torch's.
-
-    Raises:
-        NotNative: It does.
-    """
+    """Refuses a collator that makes other arrays than torch's."""
     if tensors != "pt":
         msg = f"it returns {tensors!r}, not tensors"
         raise NotNative(msg, 'set return_tensors="pt"')

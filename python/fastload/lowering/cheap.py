@@ -78,20 +78,11 @@ _ROOTS = (object, tuple, BaseException)
 _OF_LIBRARY = ("torch.utils.data.dataset", "typing", "abc")
 _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
 _MADE = ("__init__", "__new__", "__post_init__")
-_UNASKED = (
-    *_PICKLING,
-    *(
-        "__getnewargs__",
-        "__replace__",
-        "__copy__",
-        "__deepcopy__",
-        "__repr__",
-        "__str__",
-        "__del__",
-    ),
-    *("__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__dir__", "__sizeof__"),
-    *("__init_subclass__", "__class_getitem__"),
+_SPECIAL = (
+    "reduce reduce_ex getstate setstate getnewargs replace copy deepcopy repr str del "
+    "eq lt le gt ge hash dir sizeof init_subclass class_getitem"
 )
+_UNASKED = frozenset(f"__{name}__" for name in _SPECIAL.split())
 """Methods that nothing in a sample calls, or that compare."""
 
 
@@ -132,7 +123,9 @@ def read_shallowly(dataset: Any) -> tuple[Code, Shallow | None]:
     """Reads what makes a sample of a dataset; returns also what it may meet, None if that is anything else."""
     reader = _Reader()
     code = reader.read_dataset(dataset)
-    return code, Shallow(reader.functions, reader.containers) if reader.is_shallow else None
+    if not reader.is_shallow:
+        return code, None
+    return code, Shallow(list(reader.read.values()), reader.containers)
 
 
 def read_collation(collate_fn: Any) -> Code:
@@ -143,12 +136,7 @@ def read_collation(collate_fn: Any) -> Code:
 
 
 def drawn_from(of_samples: frozenset[str] | None, collate_fn: Any) -> frozenset[str] | None:
-    """Returns the generators that samples or their collation may draw from; None if that is not known.
-
-    Args:
-        of_samples: The generators that samples may draw from; None if that is not known.
-        collate_fn: The collation.
-    """
+    """Returns the generators that samples or their collation may draw from; None if that is not known."""
     of_batch = read_collation(collate_fn).draws
     return None if of_samples is None or of_batch is None else of_samples | of_batch
 
@@ -177,7 +165,8 @@ class _Reader:
         """False if what was met lies within other objects, or is held by functions."""
         self.containers: list[Any] = []
         """The outermost lists, tuples and dicts that were met."""
-        self._read: dict[int, types.FunctionType] = {}
+        self.read: dict[int, types.FunctionType] = {}
+        """The functions that were read, by identity."""
         self._owners: dict[int, Any] = {}
         """The objects and classes that may be met, by identity."""
         self._makes: dict[type, bool] = {}
@@ -185,26 +174,22 @@ class _Reader:
         self._names: dict[str, None] = {}
         self._stored: set[str] = set()
 
-    @property
-    def functions(self) -> list[types.FunctionType]:
-        """The functions that were read."""
-        return list(self._read.values())
-
     def read_dataset(self, dataset: Any) -> Code:
         """Returns what the code of a dataset shows."""
-        is_known = self._dataset(dataset, is_indexed=True) and self._attributes_are_known()
-        return self._code() if is_known else Code(None)
+        return self._code(is_known=self._dataset(dataset, is_indexed=True))
 
     def read_function(self, function: Any) -> Code:
         """Returns what the code of a function shows."""
-        is_known = self._is_known(function) and self._attributes_are_known()
-        return self._code() if is_known else Code(None)
+        return self._code(is_known=self._is_known(function))
 
-    def _code(self) -> Code:
+    def _code(self, *, is_known: bool) -> Code:
+        """Returns what was read, if the attributes are known, too."""
+        if not is_known or not self._attributes_are_known():
+            return Code(None)
         draws = frozenset(self._draws)
         # results that are kept would be made again, but not the draws in them
         only_reads = self._only_reads and not (self._keeps and draws)
-        only_reads &= not self._only_reads_by_index or len(self._read) == 1
+        only_reads &= not self._only_reads_by_index or len(self.read) == 1
         return Code(draws, only_reads, self._is_quick and not draws)
 
     def _dataset(self, dataset: Any, *, is_indexed: bool = False) -> bool:
@@ -249,11 +234,11 @@ class _Reader:
             is_stream: True if it may be a generator with a loop.
             is_indexed: True if it is the dataset's method, which is tried with numbers.
         """
-        if id(function) in self._read:
+        if id(function) in self.read:
             return True
-        self._read[id(function)] = function
+        self.read[id(function)] = function
         names = names_of(function.__code__)
-        if names is None or len(self._read) > _MOST_FUNCTIONS:
+        if names is None or len(self.read) > _MOST_FUNCTIONS:
             return False
         self._names.update(dict.fromkeys(names.of_values))
         self._stored |= names.stored
@@ -268,13 +253,12 @@ class _Reader:
         self.is_shallow &= not held
         if held and not all(map(self._is_known, _held(function))):
             return False
-        return all(self._chain(function, chain) for chain in names.of_module)
-
-    def _chain(self, function: types.FunctionType, chain: Chain) -> bool:
-        """Looks up a global and the attributes that are taken from it at once, through modules."""
-        value, rest = global_of(function, chain)
-        self._names.update(dict.fromkeys(rest))
-        return self._is_known(value)
+        for chain in names.of_module:
+            value, rest = global_of(function, chain)
+            self._names.update(dict.fromkeys(rest))
+            if not self._is_known(value):
+                return False
+        return True
 
     def _attributes_are_known(self) -> bool:
         """Looks up all attributes at all objects, until nothing new is met."""

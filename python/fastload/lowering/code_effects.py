@@ -71,7 +71,10 @@ def effects_of(
     """
     reader = _Reader(code, instructions, chains)
     places = range(len(instructions))
-    names_changed = _has_changing_arguments(code)
+    # calls have arguments that name what is changed, or have it changed
+    names_changed = any(
+        type(each) is tuple and not IN_PLACE.isdisjoint(each) for each in code.co_consts
+    )
     only_own = by_index = not names_changed and all(map(reader.is_own_change, places))
     if not only_own and not names_changed and _is_of_attributes(code, instructions):
         reader = _Reader(code, instructions, chains, number=code.co_varnames[1])
@@ -142,7 +145,8 @@ class _Reader:
         if begin is None:
             return "", None
         first, end = self._instructions[begin], self._instructions[last]
-        if begin == last and (end.opname in _UNCHANGING or self._is_number(end)):
+        is_number = self._number is not None and _loaded(end) == self._number
+        if begin == last and (end.opname in _UNCHANGING or is_number):
             return "new", None
         if end.opname.startswith(_DISPLAYS) or (
             first.opname.startswith(_DISPLAYS) and end.opname.startswith(("LIST_", "SET_", "DICT_"))
@@ -167,10 +171,6 @@ class _Reader:
         if not parts or not self._instructions[parts[0]].opname.startswith("CALL"):
             return "", None  # the global itself
         return "array", Maker(chain, is_of_numbers=len(parts) > 1)
-
-    def _is_number(self, instruction: dis.Instruction) -> bool:
-        """Returns true if an instruction loads the argument that is a number."""
-        return self._number is not None and _loaded(instruction) == self._number
 
     def _is_inlined(self, last: int) -> bool:
         """Returns true if an instruction is the last of a comprehension that is no function of its own (3.12)."""
@@ -276,15 +276,13 @@ def single(instructions: Iterable[dis.Instruction]) -> Iterator[dis.Instruction]
     """Yields instructions; those that do two things with local variables (3.13) as two."""
     for each in instructions:
         parts = re.findall("(LOAD|STORE)_FAST", each.opname)
-        if len(parts) == 1:
+        if len(parts) < 2:
             yield each
             continue
-        for part, name in zip(parts, each.argval, strict=True) if parts else ():
+        for part, name in zip(parts, each.argval, strict=True):
             yield each._replace(
                 opname=f"{part}_FAST", opcode=dis.opmap[f"{part}_FAST"], arg=0, argval=name
             )
-        if not parts:
-            yield each
 
 
 def _effect(instruction: dis.Instruction) -> int:
@@ -315,8 +313,3 @@ def _is_of_attributes(code: types.CodeType, instructions: Sequence[dis.Instructi
         for each, following in after
         if _loaded(each) == code.co_varnames[0]
     )
-
-
-def _has_changing_arguments(code: types.CodeType) -> bool:
-    """Returns true if calls have arguments that name what is changed, or have it changed."""
-    return any(type(each) is tuple and not IN_PLACE.isdisjoint(each) for each in code.co_consts)

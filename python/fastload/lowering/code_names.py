@@ -24,12 +24,8 @@ _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _LOADS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 _LOOPS = ("FOR_ITER", "GET_YIELD_FROM_ITER")
 _COSTLY = (
-    "BEFORE_WITH",
-    "STORE_SUBSCR",
-    "STORE_SLICE",
-    "STORE_DEREF",
-    "MAKE_FUNCTION",
-    "CALL_FUNCTION_EX",
+    *("BEFORE_WITH", "STORE_SUBSCR", "STORE_SLICE", "STORE_DEREF"),
+    *("MAKE_FUNCTION", "CALL_FUNCTION_EX"),
 )
 _COSTLY_OPERATORS = ("**", "@")
 

@@ -27,11 +27,7 @@ _MOST_BYTES = 1 << 20
 
 
 class KeptReading:
-    """The code of a dataset, read again when it has changed.
-
-    Args:
-        dataset: The dataset.
-    """
+    """The code of a dataset, read again when it has changed."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
@@ -51,8 +47,9 @@ class KeptReading:
             return self._code
         self._code, shallow = read_shallowly(self._dataset)
         self._sources = self._lowered_at = None
-        is_known = self._code.draws is not None and not _has_slots(self._dataset)
-        if is_known and shallow is not None:
+        # attributes outside of its dict are not followed
+        has_slots = any(vars(each).get("__slots__") for each in type(self._dataset).__mro__)
+        if self._code.draws is not None and not has_slots and shallow is not None:
             self._sources = _Sources(self._dataset, shallow)
         return self._code
 
@@ -63,10 +60,6 @@ class KeptReading:
 
         Only for code that takes from small arrays, which are compared whole: their contents may decide what is taken,
         or be in what was computed. Of numbers, Python makes batches as soon, and lists may change within an epoch.
-
-        Args:
-            lower: Makes the program; returns None if there is none.
-            loader: Its argument.
         """
         arrays = [] if self._sources is None or self._sources.entries else self._sources.arrays
         if not arrays or sum(array.nbytes for array in arrays) > _MOST_BYTES:
@@ -79,10 +72,6 @@ class KeptReading:
 
 class _Sources:
     """All that a reading of a dataset's code depends on.
-
-    Args:
-        dataset: The dataset.
-        shallow: What its code may meet.
 
     Attributes:
         arrays: The arrays and tensors that the code may take from.
@@ -161,8 +150,3 @@ def _contents(array: Any) -> Any:
     plain = array.detach().resolve_conj().resolve_neg().contiguous()
     layout = array.data_ptr(), array.shape, array.stride(), array.dtype, array.requires_grad
     return layout, plain.reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def _has_slots(dataset: Any) -> bool:
-    """Returns true if a dataset has attributes outside of its dict."""
-    return any(vars(each).get("__slots__") for each in type(dataset).__mro__)

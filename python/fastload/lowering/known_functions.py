@@ -77,26 +77,19 @@ _COLLATIONS = (
     *(default_collate, default_convert),
     *(default.default_collate, stacking.default_collate),
 )
-_DRAWS = {
-    "torch": _found(
-        {
-            torch: "bernoulli multinomial normal rand rand_like randint randint_like randn randn_like randperm"
-        }
-    ),
-    "numpy": _found(
-        {
-            np.random: "beta binomial choice exponential gamma geometric normal permutation poisson rand randint "
-            "randn random random_sample ranf sample shuffle standard_normal triangular uniform"
-        }
-    ),
-    "python": _found(
-        {
-            random: "betavariate choice choices expovariate gammavariate gauss getrandbits normalvariate randint "
-            "random randrange sample shuffle triangular uniform"
-        }
-    ),
+_DRAWING = {
+    torch: "bernoulli multinomial normal rand rand_like randint randint_like randn randn_like randperm",
+    np.random: "beta binomial choice exponential gamma geometric normal permutation poisson rand randint "
+    "randn random random_sample ranf sample shuffle standard_normal triangular uniform",
+    random: "betavariate choice choices expovariate gammavariate gauss getrandbits normalvariate randint "
+    "random randrange sample shuffle triangular uniform",
 }
-DRAWS = {function: generator for generator, each in _DRAWS.items() for function in each}
+_GENERATORS = {torch: "torch", np.random: "numpy", random: "python"}
+DRAWS = {
+    function: _GENERATORS[module]
+    for module, names in _DRAWING.items()
+    for function in _found({module: names})
+}
 """Functions that draw, by identity, and the generator of the process that they draw from."""
 CHANGING_FUNCTIONS = _found({np.random: "shuffle", random: "shuffle"})
 """Functions that change what they are given, by identity."""
@@ -125,7 +118,7 @@ MAKERS = {
 FUNCTIONS = {
     **QUICK_FUNCTIONS,
     **_found(_OTHERS),
-    **{key: each for found in _DRAWS.values() for key, each in found.items()},  # which keeps them
+    **_found(_DRAWING),
     **{id(each): each for each in (*_COLLATIONS, super, object.__init__)},
 }
 """All of them."""
@@ -145,26 +138,12 @@ _OF_TENSORS = (
 )
 _IN_PLACE = "abs_ add_ clamp_ copy_ div_ fill_ index_add_ index_copy_ index_fill_ masked_fill_ mul_ neg_ scatter_ sub_ zero_"
 _OF_OTHERS = "acquire locked release from_iterable"  # of locks and itertools.chain
+_KINDS = (str, bytes, list, tuple, dict, set, int, float, np.ndarray, re.Match, re.Pattern)
 ATTRIBUTES = QUICK_ATTRIBUTES.union(
     _OF_TENSORS.split(),
     _IN_PLACE.split(),
     _OF_OTHERS.split(),
-    *(
-        (name for name in dir(kind) if not name.startswith("_"))
-        for kind in (
-            str,
-            bytes,
-            list,
-            tuple,
-            dict,
-            set,
-            int,
-            float,
-            np.ndarray,
-            re.Match,
-            re.Pattern,
-        )
-    ),
+    *((name for name in dir(kind) if not name.startswith("_")) for kind in _KINDS),
 )
 """All of them."""
 _CHANGES = (

@@ -33,11 +33,6 @@ _ENDS = tuple(
 class Generators:
     """Three generators.
 
-    Args:
-        torchs: Torch's.
-        numpys: Numpy's legacy one.
-        pythons: That of `random`.
-
     Attributes:
         native: The native object that keys them.
         bits: The bit generator of numpy's.

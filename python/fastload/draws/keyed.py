@@ -59,12 +59,7 @@ class Key(NamedTuple):
 
 
 class Keys:
-    """The keys of an iterator's batches, in the order of their requests.
-
-    Args:
-        base_seed: The iterator's.
-        batched: True if it asks for lists of indices.
-    """
+    """The keys of an iterator's batches, in the order of their requests; `batched` if it asks for lists of indices."""
 
     def __init__(self, base_seed: int, *, batched: bool) -> None:
         self._base_seed = base_seed
@@ -136,7 +131,9 @@ def follow(indices: Any, key: Key | None, drawn_from: frozenset[str] | None = No
         return indices
     if key is None:
         return _lib.Followed(indices)
-    return _lib.Followed(indices, current().only(drawn_from), key, _devices())
+    # how generators of accelerators are found, and seeded
+    devices = None if borrowed._depth else (vars(torch.cuda), _seed_cuda)
+    return _lib.Followed(indices, current().only(drawn_from), key, devices)
 
 
 def begin_sample(key: Key, index: Any) -> None:
@@ -186,11 +183,6 @@ def saved() -> Callable[[], None]:
     """Saves the states of the global generators; returns the function that restores them."""
     generators = current()
     return functools.partial(generators.restore, generators.save())
-
-
-def _devices() -> tuple[dict[str, Any], Any] | None:
-    """Returns the function that finds generators of accelerators, and the one that seeds them."""
-    return None if borrowed._depth else (vars(torch.cuda), _seed_cuda)
 
 
 def _seed_cuda(seed: int) -> None:

@@ -33,19 +33,6 @@ _RUNS_AHEAD = 1024
 # Indices that become Python integers at once.
 _LISTED = 1 << 16
 
-_KINDS: tuple[Any, ...] = (
-    BatchSampler,
-    DistributedSampler,
-    RandomSampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
-# What others have replaced before this import is missing here, and never recognised.
-_TORCH_ITER = {
-    kind: kind.__iter__ for kind in _KINDS if kind.__iter__.__module__ == kind.__module__
-}
-
 
 class Start(NamedTuple):
     """The start of an order that is resumed.
@@ -165,24 +152,14 @@ def _order(index_sampler: Any, kinds: Any, *, batched: bool) -> Order | None:
 
 
 def may_repeat(index_sampler: Any, order: Order | None) -> bool:
-    """Returns true if an index may repeat within an epoch.
-
-    Args:
-        index_sampler: The sampler that a loader iterates.
-        order: The result of `recognise` for it.
-    """
+    """Returns true if an index may repeat within an epoch of a loader's sampler, recognised as `order`."""
     if order is not None:
         return order.repeats
     return getattr(type(index_sampler), "__iter__", None) is not PlannedBatchSampler.__iter__
 
 
 def is_private(index_sampler: Any, order: Order | None) -> bool:
-    """Returns true if taking indices early from a sampler has no visible effect.
-
-    Args:
-        index_sampler: The sampler that a loader iterates.
-        order: The result of `recognise` for it.
-    """
+    """Returns true if taking indices early from a loader's sampler, recognised as `order`, has no visible effect."""
     return order.is_private if order is not None else not may_repeat(index_sampler, None)
 
 
@@ -333,4 +310,10 @@ _CHUNKS: dict[Any, Callable[[Any, Start], Iterator[Any]]] = {
     **_NATIVE,
     SubsetRandomSampler: _subset,
     WeightedRandomSampler: _weighted,
+}
+# What others have replaced before this import is missing here, and never recognised.
+_TORCH_ITER = {
+    kind: kind.__iter__
+    for kind in (BatchSampler, *_CHUNKS)
+    if kind.__iter__.__module__ == kind.__module__
 }

@@ -28,11 +28,7 @@ def decoder() -> Callable[[str | bytes, str], Pixels] | None:
 
 
 def decode(source: str | bytes, mode: str) -> Pixels:
-    """Decodes a file with the library that a mode of `_lib.Image` names.
-
-    Args:
-        source: The path of the file, or its bytes.
-        mode: The mode.
+    """Decodes a file, given by its path or its bytes, with the library that a mode of `_lib.Image` names.
 
     Returns:
         The pixels, row after row, and (height, width, channels).

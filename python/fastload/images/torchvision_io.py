@@ -80,11 +80,7 @@ def _decoded(source: str | bytes, mode: str, *, upright: bool) -> torch.Tensor:
 
 
 def _check(image: torch.Tensor, mode: str) -> None:
-    """Refuses results other than images of bytes with the channels of their mode.
-
-    Raises:
-        RuntimeError: It is none.
-    """
+    """Refuses results other than images of bytes with the channels of their mode."""
     wanted = {"RGB": 3, "SPREAD": 3, "GRAY": 1}.get(mode)
     if image.dtype == torch.uint8 and image.ndim == 3 and wanted in (None, len(image)):
         return

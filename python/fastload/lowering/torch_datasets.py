@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 from fastload import _lib, registry
-from fastload.columns.arrow_layout import rows
+from fastload.columns.arrow import rows
 from fastload.columns.structure import containers, fill, leaves
 from fastload.lowering.leaf import Leaf, select
 from fastload.lowering.memo import Memo

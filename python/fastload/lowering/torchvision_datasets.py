@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from fastload import _lib, registry
-from fastload.columns.arrow_layout import rows
+from fastload.columns.arrow import rows
 from fastload.images.chain import Chain, unknown
 from fastload.images.operations import Op, Output
 from fastload.lowering.formats import check_decoded, check_files

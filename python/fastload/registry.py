@@ -25,6 +25,7 @@ __all__ = [
     "name",
     "others",
     "reader",
+    "refuse",
     "refuse_replaced",
     "transform",
 ]
@@ -60,6 +61,11 @@ class NotNative(Exception):  # noqa: N818 (an answer, not a failure)
 
     def __str__(self) -> str:
         return f"{self.why}; to change it, {self.change}" if self.change else self.why
+
+
+def refuse(why: str, change: str = "") -> NoReturn:
+    """Raises `NotNative`."""
+    raise NotNative(why, change)
 
 
 @dataclass(frozen=True)

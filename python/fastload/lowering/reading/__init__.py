@@ -19,7 +19,7 @@ from fastload.lowering.reading.built import Builder
 from fastload.lowering.reading.interpreter import Interpreter
 from fastload.lowering.reading.stored import Stored
 from fastload.lowering.reading.values import Index
-from fastload.registry import NotNative, name
+from fastload.registry import NotNative, name, refuse
 
 __all__ = ["read"]
 
@@ -62,13 +62,11 @@ def _read(dataset: Any, memo: Memo) -> Any:
     length, getitem = _method(dataset, "__len__"), _method(dataset, "__getitem__")
     kind, batches = type(dataset), "__getitems__"
     if attributes.of_class(kind, batches) or attributes.stored_in(dataset, batches):
-        msg = "it has a __getitems__ of its own"
-        raise NotNative(msg, "remove it")
+        refuse("it has a __getitems__ of its own", "remove it")
     stored = Stored(memo)
     count = Interpreter(stored).call(length, [dataset], {})
     if type(count) is not int or count < 1:
-        msg = "its length is not read to be a positive int"
-        raise NotNative(msg)
+        refuse("its length is not read to be a positive int")
     index = Index(1, 0, count)
     reader = Interpreter(stored, index)
     with _no_collection():
@@ -77,8 +75,7 @@ def _read(dataset: Any, memo: Memo) -> Any:
     structure = Builder(stored, count, not reader.is_plain, exact).structure(value)
     found = list(leaves(structure))
     if not found or any(len(leaf.native) != count for _, leaf in found):
-        msg = "a sample has no values, or columns have several lengths"
-        raise NotNative(msg)
+        refuse("a sample has no values, or columns have several lengths")
     if reader.is_memory:
         compared.check(dataset, structure, found, memo)
     return structure
@@ -99,10 +96,8 @@ def _no_collection() -> Iterator[None]:
 def _method(dataset: Any, method: str) -> types.FunctionType:
     kind = type(dataset)
     if not attributes.is_plain(kind):
-        msg = "its class has a __getattr__ or a __getattribute__ of its own"
-        raise NotNative(msg)
+        refuse("its class has a __getattr__ or a __getattribute__ of its own")
     found = attributes.of_class(kind, method)
     if type(found) is not types.FunctionType:
-        msg = f"its {method} is no function in Python"
-        raise NotNative(msg)
+        refuse(f"its {method} is no function in Python")
     return found

@@ -24,7 +24,7 @@ from fastload.lowering.reading.values import (
     tried,
     uniform,
 )
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = [
     "NUMBERS",
@@ -144,16 +144,14 @@ def lifted(
     count = max((_count(each) for each in arguments), default=0)
     if not count:
         if not may(*map(type, arguments)):
-            msg = f"{doing} of {' and '.join(map(described, arguments))} is not known"
-            raise NotNative(msg)
+            refuse(f"{doing} of {' and '.join(map(described, arguments))} is not known")
         return tried(function, *arguments)
     check_count(count)
     columns = [_column(each, count, doing) for each in arguments]
     for kinds in set(zip(*(map(type, column) for column in columns), strict=True)):
         if not may(*kinds):
             names = " and ".join(kind.__name__ for kind in kinds)
-            msg = f"{doing} of {names} is not known"
-            raise NotNative(msg)
+            refuse(f"{doing} of {names} is not known")
     return Objects(tried(lambda: list(map(function, *columns))))
 
 
@@ -165,8 +163,7 @@ def _count(value: Any) -> int:
     if isinstance(value, Rows):
         return len(value.view) if value.picks is None else len(value.picks)
     if isinstance(value, Each):
-        msg = f"an operation on {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"an operation on {described(value)} is not known")
     return max(map(_count, value), default=0) if type(value) is tuple else 0
 
 
@@ -225,8 +222,7 @@ def _is(left: Any, right: Any) -> Any:
     if not isinstance(value, Each):
         return left is right
     if other is not None:
-        msg = "`is` of values that differ between samples is not known"
-        raise NotNative(msg)
+        refuse("`is` of values that differ between samples is not known")
     if isinstance(value, Objects):
         return Objects([each is None for each in value.values])
     return False
@@ -237,8 +233,7 @@ def negated(value: Any) -> Any:
     if isinstance(value, Index):
         return binary("-", 0, value)
     if _has_arrays(value):
-        msg = "the negative of an array is not known"
-        raise NotNative(msg)
+        refuse("the negative of an array is not known")
     return lifted(operator.neg, [value], lambda kind: kind in NUMBERS, "the negative")
 
 
@@ -253,15 +248,13 @@ def truth(value: Any, what: str) -> bool:
     if isinstance(value, Each):
         objects = objects_of(value, "the truth")
         if not objects.kinds <= SIMPLE | _CONTAINERS:
-            msg = f"the truth of {described(objects)} is not known"
-            raise NotNative(msg)
+            refuse(f"the truth of {described(objects)} is not known")
         return uniform(map(bool, objects.values), what)
     kind = type(value)
     if kind in SIMPLE or kind in _CONTAINERS:
         return bool(value)
     if any({"__bool__", "__len__"} & vars(each).keys() for each in kind.__mro__):
-        msg = f"the truth of {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"the truth of {described(value)} is not known")
     return True
 
 
@@ -315,8 +308,7 @@ def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
 def _scalars(rows: Rows) -> Objects:
     """Returns NumPy's integers, one for each sample."""
     if rows.steps or rows.probe.dtype.kind not in "iu":
-        msg = "the text of a NumPy scalar is known only for integers"
-        raise NotNative(msg)
+        refuse("the text of a NumPy scalar is known only for integers")
     view = rows.view if rows.picks is None else rows.view[rows.picks]
     check_count(len(view))
     return Objects(list(view))

@@ -19,7 +19,7 @@ from fastload.lowering.reading.values import (
     described,
     over,
 )
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["check_array", "is_array", "of_rows", "taken"]
 
@@ -40,20 +40,15 @@ def check_array(array: Any) -> None:
     """
     if type(array) is torch.Tensor:
         if array.requires_grad:
-            msg = "a tensor requires gradients"
-            raise NotNative(msg, "detach() it")
+            refuse("a tensor requires gradients", "detach() it")
         if not array.is_cpu or array.layout is not torch.strided or array.is_quantized:
-            msg = "a tensor is not dense in the CPU's memory"
-            raise NotNative(msg, "make it so")
+            refuse("a tensor is not dense in the CPU's memory", "make it so")
         if any(getattr(array, "names", ())) or array.is_nested or array.is_conj() or array.is_neg():
-            msg = "a tensor is named or nested, or conjugated or negated lazily"
-            raise NotNative(msg, "make it plain")
+            refuse("a tensor is named or nested, or conjugated or negated lazily", "make it plain")
     elif array.dtype.kind not in "biufc":
-        msg = f"an array has elements of {array.dtype}"
-        raise NotNative(msg, "make it an array of numbers")
+        refuse(f"an array has elements of {array.dtype}", "make it an array of numbers")
     elif not array.dtype.isnative:
-        msg = "an array has foreign byte order"
-        raise NotNative(msg, "convert it to this machine's")
+        refuse("an array has foreign byte order", "convert it to this machine's")
 
 
 def taken(array: Any, key: Any) -> Each:
@@ -70,8 +65,7 @@ def taken(array: Any, key: Any) -> Each:
     if type(key) is tuple:
         return _taken_at(array, key)
     if array.ndim == 0:
-        msg = "a scalar is indexed"
-        raise NotNative(msg)
+        refuse("a scalar is indexed")
     if type(key) is slice:
         return _windows(array, key)
     if isinstance(key, Index):
@@ -84,14 +78,12 @@ def _taken_at(array: Any, key: tuple[Any, ...]) -> Each:
     before = key[: places[0]]
     are_whole = all(type(part) is slice and part == slice(None) for part in before)
     if len(places) != 1 or not are_whole or places[0] >= array.ndim:
-        msg = "an index by several values, or behind other than full slices, is not known"
-        raise NotNative(msg)
+        refuse("an index by several values, or behind other than full slices, is not known")
     if before:
         move = torch.movedim if type(array) is torch.Tensor else np.moveaxis
         moved = taken(move(array, places[0], 0), key[places[0]])
         if type(key[places[0]]) is slice:
-            msg = "a window along another dimension than the first is not known"
-            raise NotNative(msg)
+            refuse("a window along another dimension than the first is not known")
         assert isinstance(moved, Rows)
         moved = replace(moved, owner=array)
     else:
@@ -120,8 +112,7 @@ def _within(index: Index, length: int) -> tuple[int, int]:
     low, high = index.ends
     shift = length if high < 0 else 0
     if low + shift < 0 or high + shift >= length:
-        msg = f"its indices go from {low} to {high}, and what they index has {length}"
-        raise NotNative(msg)
+        refuse(f"its indices go from {low} to {high}, and what they index has {length}")
     first = index.first + shift
     return first, first + index.step * (index.count - 1)
 
@@ -130,15 +121,14 @@ def _windows(array: Any, window: slice) -> Rows:
     start, stop, step = window.start, window.stop, window.step
     start = Index(0, 0, 1) if start is None else start
     if not (isinstance(start, Index) and isinstance(stop, Index) and start.step == stop.step):
-        msg = "a slice whose length differs from sample to sample"
-        raise NotNative(msg)
+        refuse("a slice whose length differs from sample to sample")
     if start.step < 1 or not (step is None or (type(step) is int and step > 0)):
-        msg = "a window that goes backwards is not known"
-        raise NotNative(msg)
+        refuse("a window that goes backwards is not known")
     size = stop.first - start.first
     if size < 1 or start.first < 0 or stop.ends[1] > len(array):
-        msg = f"its windows go from {start.first} to {stop.ends[1]}, and what they index has {len(array)}"
-        raise NotNative(msg)
+        refuse(
+            f"its windows go from {start.first} to {stop.ends[1]}, and what they index has {len(array)}"
+        )
     view: Any
     if type(array) is torch.Tensor:
         view = array[start.first :].unfold(0, size, start.step)[: start.count].movedim(-1, 1)
@@ -161,16 +151,14 @@ def _places(key: Any, array: Any) -> np.ndarray[Any, Any]:
             return places.astype(np.int64)
     if isinstance(key, Objects) and key.kinds == {int}:
         return np.asarray(key.values)
-    msg = f"an array indexed by {described(key)} is not known"
-    raise NotNative(msg)
+    return refuse(f"an array indexed by {described(key)} is not known")
 
 
 def _picked(array: Any, places: np.ndarray[Any, Any]) -> Rows:
     check_count(len(places))
     length = len(array)
     if places.dtype != np.int64 or places.min() < -length or places.max() >= length:
-        msg = f"an index leaves what it indexes, which has {length}"
-        raise NotNative(msg)
+        refuse(f"an index leaves what it indexes, which has {length}")
     return replace(over(array), picks=np.where(places < 0, places + length, places))
 
 
@@ -184,11 +172,9 @@ def of_rows(rows: Rows, key: Any) -> Rows:
     for part in parts:
         ends = (part.start, part.stop, part.step) if type(part) is slice else (part,)
         if not all(end is None or end is ... or type(end) is int for end in ends):
-            msg = "an array indexed by an array or a list is not known"
-            raise NotNative(msg)
+            refuse("an array indexed by an array or a list is not known")
     whole = (slice(None), *parts)
     made = rows.reshaped(("[]", repr(parts)), lambda array: array[whole])
     if made.ndim == 0 and ... in parts:
-        msg = "an array without dimensions is not known"
-        raise NotNative(msg)
+        refuse("an array without dimensions is not known")
     return made

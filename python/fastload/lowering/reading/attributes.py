@@ -7,7 +7,7 @@ Owns the rule of Python's own lookup, for objects whose classes leave it alone. 
 import types
 from typing import Any, NamedTuple
 
-from fastload.registry import NotNative, name
+from fastload.registry import name, refuse
 
 __all__ = [
     "Bound",
@@ -71,36 +71,30 @@ def of_instance(instance: Any, attribute: str) -> Any:
     """
     kind = type(instance)
     if not is_plain(kind):
-        msg = f"{name(kind)} has a __getattr__ or a __getattribute__ of its own"
-        raise NotNative(msg)
+        refuse(f"{name(kind)} has a __getattr__ or a __getattribute__ of its own")
     stored = _stored(kind, attribute)
     if type(stored) is property:
         if type(stored.fget) is not types.FunctionType:
-            msg = f"{name(kind)}.{attribute} is a property of an unknown kind"
-            raise NotNative(msg)
+            refuse(f"{name(kind)}.{attribute} is a property of an unknown kind")
         return Getter(stored.fget, instance)
     if type(stored) is _SLOT:
         try:
             return stored.__get__(instance, kind)
         except AttributeError:
-            msg = f"{name(kind)} has no {attribute} yet"
-            raise NotNative(msg) from None
+            refuse(f"{name(kind)} has no {attribute} yet")
     if stored is not _MISSING and _is_data_descriptor(stored):
-        msg = f"{name(kind)}.{attribute} is a descriptor"
-        raise NotNative(msg)
+        refuse(f"{name(kind)}.{attribute} is a descriptor")
     own = _attributes(instance, kind)
     if attribute in own:
         return own[attribute]
     if stored is _MISSING:
-        msg = f"{name(kind)} has no attribute {attribute}"
-        raise NotNative(msg)
+        refuse(f"{name(kind)} has no attribute {attribute}")
     if type(stored) is types.FunctionType:
         return Bound(stored, instance)
     if type(stored) is staticmethod:
         return stored.__func__
     if hasattr(type(stored), "__get__"):
-        msg = f"{name(kind)}.{attribute} is a descriptor"
-        raise NotNative(msg)
+        refuse(f"{name(kind)}.{attribute} is a descriptor")
     return stored
 
 

@@ -24,7 +24,7 @@ from fastload.lowering.reading.values import (
     over,
 )
 from fastload.memory import layout
-from fastload.registry import NotNative, name
+from fastload.registry import NotNative, name, refuse
 
 __all__ = ["Builder"]
 
@@ -115,8 +115,7 @@ class Builder:
             check_count(self.count)
             return self._leaf(self.stored.texts([value] * self.count), f"{value!r}", "text")
         if kind not in (np.ndarray, torch.Tensor) or (value.ndim == 0 and kind is np.ndarray):
-            msg = f"a sample has {described(value)} in it"
-            raise NotNative(msg)
+            refuse(f"a sample has {described(value)} in it")
         check_array(value)
         shape = self.count, *value.shape
         is_torch = kind is torch.Tensor
@@ -131,8 +130,7 @@ class Builder:
         if kind is dict:
             keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in values}
             if len(keys) != 1 or not (fields := keys.pop()):
-                msg = "dicts of several keys"
-                raise NotNative(msg)
+                refuse("dicts of several keys")
             return {key: self._objects([each[key] for each in values]) for key in fields}
         if kind in NUMBERS:
             dtype = NUMBERS[kind]
@@ -142,8 +140,7 @@ class Builder:
             return self._leaf(self.stored.texts(values), f"{len(values)} texts", "text")
         if kind in (torch.Tensor, np.ndarray):
             return self._of_list(self.stored.stacked(values))
-        msg = f"a sample has {described(Objects(values))} in it"
-        raise NotNative(msg)
+        return refuse(f"a sample has {described(Objects(values))} in it")
 
     def _of_list(self, made: Rows | Ragged, form: Form | None = None) -> Leaf:
         return self._array(made, form) if isinstance(made, Rows) else self._ragged(made, form)
@@ -153,6 +150,5 @@ class Builder:
         if kind is list and (numbers := self.stored.lists(values)) is not None:
             return self._of_list(numbers, "list")
         if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= _MOST_PLACES:
-            msg = f"{name(kind)}s of several lengths, none or many places"
-            raise NotNative(msg)
+            refuse(f"{name(kind)}s of several lengths, none or many places")
         return kind(self._objects([each[place] for each in values]) for place in range(length))

@@ -13,7 +13,7 @@ from fastload import registry
 from fastload.lowering.reading import attributes, functions, pictures, tensors
 from fastload.lowering.reading.members import Method
 from fastload.lowering.reading.methods import call_method
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["call", "callable_of", "is_opened", "is_readable"]
 
@@ -88,9 +88,7 @@ def call(
         try:
             return _BY_IDENTITY[id(function)](reader, *arguments, **named)
         except TypeError as error:
-            msg = f"{words} with these arguments is not known: {error}"
-            raise NotNative(msg) from error
+            refuse(f"{words} with these arguments is not known: {error}")
     if (known := pictures.call(reader, function, arguments, named)) is not None:
         return known
-    msg = f"it calls {words}, which is not known"
-    raise NotNative(msg)
+    return refuse(f"it calls {words}, which is not known")

@@ -14,7 +14,7 @@ import torch
 
 from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.values import Each, Ragged, Rows, Step, described
-from fastload.registry import NotNative, name
+from fastload.registry import name, refuse
 
 __all__ = ["calculated", "cast", "elementwise", "to_numpy", "to_torch"]
 
@@ -34,8 +34,7 @@ def to_torch(rows: Rows) -> Rows:
     try:
         return replace(picks, view=call(rows.view), probe=call(rows.probe))
     except (TypeError, ValueError) as error:
-        msg = f"torch does not take the array: {error}"
-        raise NotNative(msg) from error
+        refuse(f"torch does not take the array: {error}")
 
 
 def _from_numpy(array: Any) -> Any:
@@ -49,8 +48,7 @@ def _from_numpy(array: Any) -> Any:
 def to_numpy(rows: Rows) -> Rows:
     """Returns tensors as arrays that share their memory."""
     if rows.ndim == 0:
-        msg = "an array without dimensions is not known"
-        raise NotNative(msg)
+        refuse("an array without dimensions is not known")
     call = torch.Tensor.numpy
     if rows.steps:
         return rows.stepped(Step("numpy", call))
@@ -64,23 +62,19 @@ def cast(rows: Rows, dtype: Any) -> Rows:
         NotNative: No such dtype.
     """
     if rows.is_torch and not isinstance(dtype, torch.dtype):
-        msg = f"a cast to {dtype!r} is not known"
-        raise NotNative(msg)
+        refuse(f"a cast to {dtype!r} is not known")
     if not rows.is_torch:
         try:
             dtype = np.dtype(dtype)
         except TypeError:
-            msg = f"a cast to {dtype!r} is not known"
-            raise NotNative(msg) from None
+            refuse(f"a cast to {dtype!r} is not known")
         if dtype.kind not in "biuf" or not dtype.isnative:
-            msg = f"a cast to {dtype} is not known"
-            raise NotNative(msg)
+            refuse(f"a cast to {dtype} is not known")
     was = rows.probe.dtype
     if was == dtype:
         return rows
     if _kind(was) == "c":
-        msg = "a cast of complex numbers is not known"
-        raise NotNative(msg)
+        refuse("a cast of complex numbers is not known")
 
     def call(array: Any) -> Any:
         if _kind(was) == "f" and _kind(dtype) in "iu":
@@ -145,15 +139,12 @@ def calculated(symbol: str, left: Any, right: Any) -> Rows:
     """
     rows, other = (left, right) if isinstance(left, Rows) else (right, left)
     if not isinstance(rows, Rows) or isinstance(other, Each) or symbol not in _OPERATORS:
-        msg = f"{described(left)} {symbol} {described(right)} is not known"
-        raise NotNative(msg)
+        refuse(f"{described(left)} {symbol} {described(right)} is not known")
     dtype = rows.probe.dtype
     if dtype in _HALF or _kind(dtype) == "c" or (_kind(dtype) == "b" and symbol not in "==!="):
-        msg = f"arithmetic on {dtype} is not known to be exact"
-        raise NotNative(msg)
+        refuse(f"arithmetic on {dtype} is not known to be exact")
     if not rows.is_torch and np.lib.NumpyVersion(np.__version__) < "2.0.0":
-        msg = "arithmetic of NumPy before version 2 depends on values"
-        raise NotNative(msg)
+        refuse("arithmetic of NumPy before version 2 depends on values")
     is_number = type(other) in (int, float)
     key: Any = (type(other).__name__, repr(other))
     if not is_number:
@@ -168,8 +159,7 @@ def calculated(symbol: str, left: Any, right: Any) -> Rows:
         )
     )
     if made.shape != rows.shape or made.is_torch != rows.is_torch:
-        msg = "arithmetic that changes the shape of a sample is not known"
-        raise NotNative(msg)
+        refuse("arithmetic that changes the shape of a sample is not known")
     return made
 
 
@@ -177,11 +167,9 @@ def _constant_key(rows: Rows, other: Any) -> Any:
     """Returns the key of a constant array; refuses one that batches would be broadcast to otherwise."""
     is_same = type(other) is torch.Tensor if rows.is_torch else type(other) is np.ndarray
     if not is_same or other.ndim > rows.ndim or rows.ndim == 0 or other.nbytes > _SMALL:
-        msg = f"arithmetic with {name(type(other))} is not known to be exact"
-        raise NotNative(msg)
+        refuse(f"arithmetic with {name(type(other))} is not known to be exact")
     check_array(other)
     if _kind(other.dtype) in "bc" or other.dtype in _HALF:
-        msg = f"arithmetic with {other.dtype} is not known to be exact"
-        raise NotNative(msg)
+        refuse(f"arithmetic with {other.dtype} is not known to be exact")
     flat = np.ascontiguousarray(np.asarray(other))
     return str(other.dtype), tuple(other.shape), flat.tobytes()

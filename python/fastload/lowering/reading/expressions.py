@@ -24,7 +24,7 @@ from fastload.lowering.reading.scope import Scope, unmangled
 from fastload.lowering.reading.stored import Stored
 from fastload.lowering.reading.subscript import differs, item
 from fastload.lowering.reading.values import Each, Index, Objects, described
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["Expressions", "simple", "symbol"]
 
@@ -114,8 +114,7 @@ class Expressions(ABC):
         self._count()
         read = _EXPRESSIONS.get(type(node))
         if read is None:
-            msg = f"{type(node).__name__} is not read"
-            raise NotNative(msg)
+            refuse(f"{type(node).__name__} is not read")
         return read(self, node, scope)
 
     def _truth(self, node: ast.expr, scope: Scope) -> bool:
@@ -144,8 +143,7 @@ class Expressions(ABC):
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Any:
         found = self._member(node, scope)
         if isinstance(found, Method):  # a method, if it is called; here it may be anything
-            msg = f"the attribute {node.attr} of {described(found.of)} is not known"
-            raise NotNative(msg)
+            refuse(f"the attribute {node.attr} of {described(found.of)} is not known")
         return found
 
     def _member(self, node: ast.Attribute, scope: Scope) -> Any:
@@ -172,8 +170,7 @@ class Expressions(ABC):
             NotNative: Its items differ between samples, too.
         """
         if self.is_mixed(container):
-            msg = "a choice between values that differ from sample to sample is not known"
-            raise NotNative(msg)
+            refuse("a choice between values that differ from sample to sample is not known")
         return container.copy() if self.is_own(container) else container
 
     def _slice(self, node: ast.Slice, scope: Scope) -> Any:
@@ -199,8 +196,7 @@ class Expressions(ABC):
             if key is None:
                 other = self._value(value, scope)
                 if type(other) is not dict:
-                    msg = f"** of {described(other)} is not read"
-                    raise NotNative(msg)
+                    refuse(f"** of {described(other)} is not read")
                 made.update(other)
             else:
                 known = simple(self._value(key, scope))  # before the value, as Python does
@@ -224,8 +220,7 @@ class Expressions(ABC):
     def _generated(self, generators: list[ast.comprehension], scope: Scope) -> Iterator[None]:
         first, *rest = generators
         if first.is_async:
-            msg = "an asynchronous comprehension is not read"
-            raise NotNative(msg)
+            refuse("an asynchronous comprehension is not read")
         for each in self._looped(self._value(first.iter, scope)):
             self._count()
             self._assign(first.target, each, scope)
@@ -243,8 +238,7 @@ class Expressions(ABC):
     def _combined(self, operator: ast.operator, left: Any, right: Any) -> Any:
         pair = left, right
         if any(isinstance(each, Each) for each in pair) and any(map(self.is_mixed, pair)):
-            msg = f"{symbol(operator)} of {described(left)} and {described(right)} is not known"
-            raise NotNative(msg)
+            refuse(f"{symbol(operator)} of {described(left)} and {described(right)} is not known")
         return binary(symbol(operator), left, right)
 
     def _unary(self, node: ast.UnaryOp, scope: Scope) -> Any:
@@ -252,8 +246,7 @@ class Expressions(ABC):
             return not self._truth(node.operand, scope)
         if isinstance(node.op, ast.USub):
             return negated(self._value(node.operand, scope))
-        msg = f"{type(node.op).__name__} is not read"
-        raise NotNative(msg)
+        return refuse(f"{type(node.op).__name__} is not read")
 
     def _boolean(self, node: ast.BoolOp, scope: Scope) -> Any:
         ends_at = isinstance(node.op, ast.Or)
@@ -286,8 +279,7 @@ class Expressions(ABC):
             before = self.changes
             both = self._value(node.body, scope), self._value(node.orelse, scope)
             if self.changes != before:
-                msg = f"`{ast.unparse(node)}` changes something for a part of the samples"
-                raise NotNative(msg)
+                refuse(f"`{ast.unparse(node)}` changes something for a part of the samples")
             return chosen(test, *both)
         is_first = truth(test, f"`{ast.unparse(node.test)}`")
         return self._value(node.body if is_first else node.orelse, scope)
@@ -304,8 +296,7 @@ class Expressions(ABC):
             if isinstance(each, ast.FormattedValue):
                 spec = "" if each.format_spec is None else self._value(each.format_spec, scope)
                 if isinstance(spec, Each):
-                    msg = "a format that differs from sample to sample"
-                    raise NotNative(msg)
+                    refuse("a format that differs from sample to sample")
                 conversion = "" if each.conversion < 0 else chr(each.conversion)
                 parts.append((self._value(each.value, scope), conversion, spec))
             else:
@@ -321,8 +312,7 @@ class Expressions(ABC):
         named: dict[str, Any] = {}
         for each in node.keywords:
             if each.arg is None:
-                msg = "** in a call is not read"
-                raise NotNative(msg)
+                refuse("** in a call is not read")
             named[each.arg] = self._value(each.value, scope)
         if isinstance(function, Bound):
             arguments = [function.instance, *arguments]
@@ -339,8 +329,7 @@ class Expressions(ABC):
     def _count(self) -> None:
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            msg = "it has a long loop"
-            raise NotNative(msg)
+            refuse("it has a long loop")
 
 
 _EXPRESSIONS: dict[type, Callable[..., Any]] = {
@@ -372,14 +361,12 @@ def symbol(node: ast.operator) -> str:
         NotNative: It is not known.
     """
     if type(node) not in _BINARY:
-        msg = f"the operator {type(node).__name__} is not read"
-        raise NotNative(msg)
+        refuse(f"the operator {type(node).__name__} is not read")
     return _BINARY[type(node)]
 
 
 def simple(key: Any) -> Any:
     """Returns the key of a dict or a list, of a type that is compared without the user's code."""
     if type(key) not in (str, int, bool, float, bytes, type(None)):
-        msg = f"a key that is {described(key)} is not read"
-        raise NotNative(msg)
+        refuse(f"a key that is {described(key)} is not read")
     return key

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastload.lowering.reading.arrays import taken
 from fastload.lowering.reading.values import Cells, Each, Index, Objects, check_count
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = [
     "METHODS",
@@ -89,8 +89,7 @@ def attribute(value: Any, name: str) -> Any:
         names = [value.frame.columns[at] for at in value.columns]
         if name in names and not hasattr(_class("Series"), name):
             return item(value, name)
-    msg = f"{name} of a frame is not known"
-    raise NotNative(msg)
+    return refuse(f"{name} of a frame is not known")
 
 
 def _is_column(frame: Any, name: str) -> bool:
@@ -106,16 +105,14 @@ def values(value: Any) -> Any:
         row = part.iloc[0].to_numpy()
         array = part.to_numpy()
         if row.dtype != array.dtype or array.dtype.kind not in "biuf":
-            msg = f"a row of {row.dtype} is not known"
-            raise NotNative(msg)
+            refuse(f"a row of {row.dtype} is not known")
         return taken(array, value.key)
     array = value.to_numpy()
     if array.ndim != 1 or (isinstance(value.dtype, np.dtype) and array.dtype != object):
         return array
     cells = Cells(array.tolist())
     if value.dtype != object and set(map(type, cells)) != {str}:
-        msg = f"the array of a column of {value.dtype} is not known"
-        raise NotNative(msg)
+        refuse(f"the array of a column of {value.dtype} is not known")
     return cells
 
 
@@ -133,8 +130,7 @@ def item(value: Any, key: Any) -> Any:
         if type(key) is list and all(type(each) is str for each in key):
             return value[key]
         if type(key) is not str or list(value.columns).count(key) != 1:
-            msg = f"a frame indexed by {key!r} is not known"
-            raise NotNative(msg)
+            refuse(f"a frame indexed by {key!r} is not known")
         return value[key]
     _check_labels(value)
     return _cell(value, key)
@@ -149,25 +145,21 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
         return _cell(frame, key, from_end=not is_by_label)
     rows, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
     if not isinstance(rows, Index):
-        msg = "a row of a frame that is not named by the index is not known"
-        raise NotNative(msg)
+        refuse("a row of a frame that is not named by the index is not known")
     if is_by_label and rows.ends[0] < 0:
-        msg = "a negative label of a frame is not known"
-        raise NotNative(msg)
+        refuse("a negative label of a frame is not known")
     _check_within(rows, length(frame))
     if type(columns) is slice and not is_by_label:
         places = range(len(frame.columns))[columns]
         if places.step != 1 or not places:
-            msg = "columns that are not side by side"
-            raise NotNative(msg)
+            refuse("columns that are not side by side")
         return Row(frame, rows, places)
     if type(columns) is slice and columns == slice(None):
         return Row(frame, rows, range(len(frame.columns)))
     if is_by_label:
         return _cell(item(frame, columns), rows)
     if type(columns) is not int:
-        msg = f"a frame indexed by {columns!r} is not known"
-        raise NotNative(msg)
+        refuse(f"a frame indexed by {columns!r} is not known")
     return _cell(frame.iloc[:, columns], rows)
 
 
@@ -179,15 +171,13 @@ def _check_labels(frame: Any) -> None:
     """
     index = frame.index
     if type(index) is not _class("RangeIndex") or (index.start, index.step) != (0, 1):
-        msg = "a frame's labels are not 0, 1, 2, …"
-        raise NotNative(msg, "use iloc, or reset_index(drop=True)")
+        refuse("a frame's labels are not 0, 1, 2, …", "use iloc, or reset_index(drop=True)")
 
 
 def _check_within(index: Index, rows: int) -> None:
     low, high = index.ends
     if low < 0 or high >= rows:
-        msg = f"its indices go from {low} to {high}, and the frame has {rows} rows"
-        raise NotNative(msg)
+        refuse(f"its indices go from {low} to {high}, and the frame has {rows} rows")
 
 
 def _check_row(row: Any) -> None:
@@ -197,8 +187,7 @@ def _check_row(row: Any) -> None:
         NotNative: It is one.
     """
     if not isinstance(row.dtype, np.dtype | _class("StringDtype")):
-        msg = f"a row of {row.dtype} is not known"
-        raise NotNative(msg)
+        refuse(f"a row of {row.dtype} is not known")
 
 
 def _of_row(row: Row, key: Any) -> Any:
@@ -209,20 +198,17 @@ def _of_row(row: Row, key: Any) -> Any:
     elif type(key) is slice and all(type(e) in (int, type(None)) for e in (key.start, key.stop)):
         places = row.columns[key]
         if places.step != 1 or not places:
-            msg = "columns that are not side by side"
-            raise NotNative(msg)
+            refuse("columns that are not side by side")
         return Row(frame, row.key, places)
     else:
-        msg = f"a row of a frame indexed by {key!r} is not known"
-        raise NotNative(msg)
+        refuse(f"a row of a frame indexed by {key!r} is not known")
     first = frame.iloc[0, row.columns.start : row.columns.stop]
     _check_row(first)
     cell = first.iloc[place - row.columns.start]
     column = frame.iloc[:, place]
     if isinstance(cell, np.generic) and column.dtype != cell.dtype:
         if column.dtype.kind not in "biuf" or cell.dtype != np.float64 or column.dtype.itemsize > 8:
-            msg = f"a row of a frame makes {cell.dtype} of {column.dtype}"
-            raise NotNative(msg)
+            refuse(f"a row of a frame makes {cell.dtype} of {column.dtype}")
         return taken(column.to_numpy().astype(cell.dtype), row.key)
     return _cell(column, row.key)
 
@@ -230,8 +216,7 @@ def _of_row(row: Row, key: Any) -> Any:
 def _cell(series: Any, key: Any, *, from_end: bool = False) -> Any:
     """Returns one value of a series for each sample."""
     if not isinstance(key, Index):
-        msg = "a cell that is not named by the index is not known"
-        raise NotNative(msg)
+        refuse("a cell that is not named by the index is not known")
     if not from_end:
         _check_within(key, length(series))
     dtype = series.dtype
@@ -240,8 +225,7 @@ def _cell(series: Any, key: Any, *, from_end: bool = False) -> Any:
     check_count(length(series))
     texts = series.tolist()
     if set(map(type, texts)) != {str}:
-        msg = f"a column of {dtype} that is not all text, or has gaps, is not known"
-        raise NotNative(msg)
+        refuse(f"a column of {dtype} that is not all text, or has gaps, is not known")
     _check_within(key, len(texts))
     return Objects([texts[at] for at in key.values()])
 
@@ -249,8 +233,7 @@ def _cell(series: Any, key: Any, *, from_end: bool = False) -> Any:
 def _listed(value: Any) -> list[Any]:
     """Returns a series as a list."""
     if not is_frame(value) or value.ndim != 1:
-        msg = "tolist() of a row of a frame is not known"
-        raise NotNative(msg)
+        refuse("tolist() of a row of a frame is not known")
     listed: list[Any] = value.tolist()
     return listed
 

@@ -19,7 +19,7 @@ from fastload.lowering.reading.arrays import is_array
 from fastload.lowering.reading.members import is_encoding, parts
 from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Cells, Each, Index, Objects, Ragged, Rows, described
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["FUNCTIONS"]
 
@@ -33,8 +33,7 @@ def _len(reader: Any, value: Any) -> Any:
         return frames.length(value)
     if isinstance(value, Rows) and not value.is_scalar:
         if not value.shape:
-            msg = "a tensor without dimensions has no length"
-            raise NotNative(msg)
+            refuse("a tensor without dimensions has no length")
         return value.shape[0]
     if isinstance(value, Ragged):
         return Objects(list(value.lengths))
@@ -80,21 +79,18 @@ def _container(kind: type) -> Callable[..., Any]:
 
 def _dict(reader: Any, *arguments: Any, **named: Any) -> Any:
     if len(arguments) > 1 or (arguments and type(arguments[0]) is not dict):
-        msg = "dict() of other than a dict is not known"
-        raise NotNative(msg)
+        refuse("dict() of other than a dict is not known")
     return reader.own(dict(*arguments, **named))
 
 
 def _isinstance(_: Any, value: Any, kinds: Any) -> bool:
     wanted = kinds if type(kinds) is tuple else (kinds,)
     if not all(type(kind) is type or kind is torch.Tensor for kind in wanted):
-        msg = "isinstance() with such classes is not known"
-        raise NotNative(msg)
+        refuse("isinstance() with such classes is not known")
     found = _kinds_of(value)
     answers = {any(kind in each.__mro__ for kind in wanted) for each in found}
     if len(answers) != 1:
-        msg = "isinstance() differs from sample to sample"
-        raise NotNative(msg)
+        refuse("isinstance() differs from sample to sample")
     return answers.pop()
 
 
@@ -110,8 +106,7 @@ def _kinds_of(value: Any) -> set[type]:
             return {torch.Tensor}
         return {type(value.probe.dtype.type())} if value.is_scalar else {type(value.owner)}
     if isinstance(value, _OURS):
-        msg = f"isinstance() of {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"isinstance() of {described(value)} is not known")
     return {type(value)}
 
 
@@ -122,8 +117,7 @@ def _is_tensor(_: Any, value: Any) -> bool:
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     def find(_: Any, *arguments: Any) -> Any:
         if len(arguments) < 2:
-            msg = f"{function.__name__}() of one thing is not known"
-            raise NotNative(msg)
+            refuse(f"{function.__name__}() of one thing is not known")
         return lifted(function, list(arguments), lambda *kinds: set(kinds) <= NUMBERS, "min or max")
 
     return find
@@ -144,13 +138,11 @@ def _getattr(_: Any, value: Any, attribute: Any, *default: Any) -> Any:
     kind = type(value)
     is_other = isinstance(value, _OURS | type) or kind.__module__ == "builtins"
     if is_other or type(attribute) is not str:
-        msg = f"an attribute of {described(value)} by its name is not known"
-        raise NotNative(msg)
+        refuse(f"an attribute of {described(value)} by its name is not known")
     own = attributes.all_stored(value)
     is_missing = attribute not in own and not default
     if is_missing or not attributes.is_plain(kind) or attributes.is_of_class(kind, attribute):
-        msg = f"{attribute} of {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"{attribute} of {described(value)} is not known")
     return own.get(attribute, *default)
 
 
@@ -164,8 +156,7 @@ def _enumerate(_: Any, value: Any, start: int = 0) -> Any:
 
 def _range(_: Any, *ends: Any) -> Any:
     if not all(type(end) is int for end in ends):
-        msg = "a range that differs from sample to sample is not read"
-        raise NotNative(msg)
+        refuse("a range that differs from sample to sample is not read")
     return range(*ends)
 
 

@@ -16,7 +16,7 @@ from fastload.lowering.reading.members import is_immutable
 from fastload.lowering.reading.scope import Scope, bound, unmangled
 from fastload.lowering.reading.source import parsed
 from fastload.lowering.reading.values import Each, described
-from fastload.registry import NotNative
+from fastload.registry import NotNative, refuse
 
 __all__ = ["Interpreter"]
 
@@ -47,8 +47,7 @@ class Interpreter(Expressions):
         if isinstance(tree, NotNative):
             raise tree.again()
         if self._depth == _DEPTH:
-            msg = f"{function.__name__} is called too deep"
-            raise NotNative(msg)
+            refuse(f"{function.__name__} is called too deep")
         self._depth += 1
         try:
             scope = Scope(function, bound(function, arguments, named))
@@ -86,8 +85,7 @@ class Interpreter(Expressions):
                 return self._block(taken, scope)
             case ast.Assert():
                 if not self._truth(node.test, scope):
-                    msg = "an assertion fails"
-                    raise NotNative(msg)
+                    refuse("an assertion fails")
             case ast.For():
                 return self._loop(node, scope)
             case ast.With():
@@ -101,11 +99,9 @@ class Interpreter(Expressions):
             case ast.Break():
                 return _Flow(is_break=True)
             case ast.Raise():
-                msg = "it raises an exception"
-                raise NotNative(msg)
+                refuse("it raises an exception")
             case _:
-                msg = f"{_STATEMENTS.get(type(node), 'this statement')} is not read"
-                raise NotNative(msg)
+                refuse(f"{_STATEMENTS.get(type(node), 'this statement')} is not read")
         return None
 
     def _assign(self, target: ast.expr, value: Any, scope: Scope) -> None:
@@ -114,37 +110,30 @@ class Interpreter(Expressions):
                 scope.set(unmangled(target.id), value)
             case ast.Tuple() | ast.List():
                 if any(isinstance(each, ast.Starred) for each in target.elts):
-                    msg = "a starred target is not read"
-                    raise NotNative(msg)
+                    refuse("a starred target is not read")
                 parts = self._parts(value, len(target.elts))
                 if len(parts) != len(target.elts):
-                    msg = f"{len(parts)} values for {len(target.elts)} names"
-                    raise NotNative(msg)
+                    refuse(f"{len(parts)} values for {len(target.elts)} names")
                 for each, part in zip(target.elts, parts, strict=True):
                     self._assign(each, part, scope)
             case ast.Subscript():
                 container = self._value(target.value, scope)
                 key = self._value(target.slice, scope)
                 if not self.is_own(container) or isinstance(key, Each):
-                    msg = "it changes what it did not make itself"
-                    raise NotNative(msg)
+                    refuse("it changes what it did not make itself")
                 _tried(lambda: container.__setitem__(simple(key), value))
                 self.changes += 1
             case ast.Attribute():
-                msg = f"it sets the attribute {target.attr}"
-                raise NotNative(msg)
+                refuse(f"it sets the attribute {target.attr}")
             case _:
-                msg = "this assignment is not read"
-                raise NotNative(msg)
+                refuse("this assignment is not read")
 
     def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
         if not isinstance(node.target, ast.Name):
-            msg = "it changes what it did not make itself"
-            raise NotNative(msg)
+            refuse("it changes what it did not make itself")
         value = self._used(scope.local(node.target.id))
         if not is_immutable(value):
-            msg = f"it changes {described(value)} in place"
-            raise NotNative(msg)
+            refuse(f"it changes {described(value)} in place")
         other = self._value(node.value, scope)
         scope.set(node.target.id, self._combined(node.op, value, other))
 
@@ -162,8 +151,7 @@ class Interpreter(Expressions):
         for each in node.items:
             value = self._value(each.context_expr, scope)
             if not calls.is_opened(value):
-                msg = f"a with statement of {described(value)} is not read"
-                raise NotNative(msg)
+                refuse(f"a with statement of {described(value)} is not read")
             if each.optional_vars is not None:
                 self._assign(each.optional_vars, value, scope)
         return self._block(node.body, scope)
@@ -187,8 +175,7 @@ def _tried(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except (LookupError, TypeError) as error:
-        msg = f"it raises {type(error).__name__}: {error}"
-        raise NotNative(msg) from error
+        refuse(f"it raises {type(error).__name__}: {error}")
 
 
 def _placed(reason: NotNative, node: ast.stmt, scope: Scope) -> NotNative:

@@ -12,7 +12,7 @@ from fastload.lowering.reading.arithmetic import SIMPLE
 from fastload.lowering.reading.arrays import is_array, of_rows
 from fastload.lowering.reading.row_methods import transposed
 from fastload.lowering.reading.values import Cells, Each, Index, Objects, Rows, described
-from fastload.registry import NotNative, name
+from fastload.registry import name, refuse
 
 __all__ = [
     "METHODS_OF",
@@ -84,8 +84,7 @@ def attribute(value: Any, attribute: str) -> Any:
     kind = type(value)
     if kind is types.ModuleType:
         if attribute not in vars(value):
-            msg = f"{value.__name__} has no {attribute}"
-            raise NotNative(msg)
+            refuse(f"{value.__name__} has no {attribute}")
         return vars(value)[attribute]
     if issubclass(kind, type):
         return _of_class(value, attribute)
@@ -110,12 +109,10 @@ def _of_rows(rows: Rows, attribute: str) -> Any:
 
 def _of_class(kind: type, attribute: str) -> Any:
     if type(kind) is not type:
-        msg = f"{name(kind)} has a metaclass"
-        raise NotNative(msg)
+        refuse(f"{name(kind)} has a metaclass")
     found = next((vars(each)[attribute] for each in kind.__mro__ if attribute in vars(each)), None)
     if type(found) not in SIMPLE | {tuple, list, dict} or found is None:
-        msg = f"{name(kind)}.{attribute} is not known"
-        raise NotNative(msg)
+        refuse(f"{name(kind)}.{attribute} is not known")
     return found
 
 
@@ -133,8 +130,7 @@ def unwrapped(value: Any) -> Any:
         return value
     data = attributes.stored_in(value, "data")
     if type(data) is not dict:
-        msg = "an encoding without data is not known"
-        raise NotNative(msg)
+        refuse("an encoding without data is not known")
     return data
 
 
@@ -167,17 +163,14 @@ def parts(value: Any, count: int | None = None) -> list[Any]:
     """
     if isinstance(value, Objects) and value.kinds in ({tuple}, {list}) and count is not None:
         if set(map(len, value.values)) != {count}:
-            msg = f"not all samples have {count} values"
-            raise NotNative(msg)
+            refuse(f"not all samples have {count} values")
         return [Objects([each[at] for each in value.values]) for at in range(count)]
     if isinstance(value, Rows) and value.ndim and value.shape[0] <= _MOST_PARTS:
         return [of_rows(value, at) for at in range(value.shape[0])]
     if type(value) not in (list, tuple, range, dict):
-        msg = f"a loop over {described(value)} is not read"
-        raise NotNative(msg)
+        refuse(f"a loop over {described(value)} is not read")
     if len(value) > _MOST_PARTS:
-        msg = f"a loop over {len(value)} things is not read"
-        raise NotNative(msg)
+        refuse(f"a loop over {len(value)} things is not read")
     return list(value)
 
 

@@ -16,7 +16,7 @@ from fastload.lowering.reading.elements import elementwise
 from fastload.lowering.reading.members import METHODS_OF, Method, parts
 from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["call_method"]
 
@@ -45,12 +45,10 @@ def call_method(
         if is_rows and what in METHODS:
             return METHODS[what](of, *arguments, **named)
     except (IndexError, TypeError, ValueError) as error:
-        msg = f"{words}() with these arguments is not known: {error}"
-        raise NotNative(msg) from error
+        refuse(f"{words}() with these arguments is not known: {error}")
     if not is_rows and not is_array(of):
         return _of_python(reader, of, what, arguments, named, words)
-    msg = f"it calls {words}, which is not known"
-    raise NotNative(msg)
+    return refuse(f"it calls {words}, which is not known")
 
 
 def _measured(array: Any, what: str, dim: int | None = None) -> Any:
@@ -59,8 +57,7 @@ def _measured(array: Any, what: str, dim: int | None = None) -> Any:
     is_torch = array.is_torch if isinstance(array, Rows) else type(array) is torch.Tensor
     is_asked = dim is None or (what == "size" and type(dim) is int)
     if what == "tolist" or not is_torch or not is_asked:
-        msg = f"{what} of an array is not known"
-        raise NotNative(msg)
+        refuse(f"{what} of an array is not known")
     shape = tuple(array.shape)
     if what == "dim":
         return len(shape)
@@ -81,8 +78,7 @@ def _of_ragged(ragged: Ragged, what: str, arguments: list[Any], named: dict[str,
         "copy",
         "contiguous",
     ):
-        msg = f"{what}() of arrays of different lengths is not known"
-        raise NotNative(msg)
+        refuse(f"{what}() of arrays of different lengths is not known")
     return elementwise(ragged, lambda rows: METHODS[what](rows, *arguments, **named))
 
 
@@ -90,8 +86,7 @@ def _fields(dicts: Objects) -> dict[Any, Objects]:
     """Returns the values of dicts that have the same keys, by their keys."""
     keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in dicts.values}
     if len(keys) != 1:
-        msg = "dicts of several keys"
-        raise NotNative(msg)
+        refuse("dicts of several keys")
     return {key: Objects([each[key] for each in dicts.values]) for key in keys.pop()}
 
 
@@ -103,28 +98,23 @@ def _of_python(
         type(of) is dict and what == "update"
     ):
         if not reader.is_own(of) or named or any(isinstance(e, Each) for e in arguments[1:]):
-            msg = "it changes what it did not make itself"
-            raise NotNative(msg)
+            refuse("it changes what it did not make itself")
         added = arguments[0] if len(arguments) == 1 else None
         if what != "append" and type(added) not in (list, tuple, dict):
-            msg = f"{words} with these arguments is not known"
-            raise NotNative(msg)
+            refuse(f"{words} with these arguments is not known")
         reader.changes += 1
         return getattr(of, what)(added)
     if named:
-        msg = f"{words} with arguments by name is not known"
-        raise NotNative(msg)
+        refuse(f"{words} with arguments by name is not known")
     kinds = of.kinds if isinstance(of, Objects) else {type(of)}
     if isinstance(of, Objects) and kinds == {dict} and what in ("items", "keys", "values"):
         return list(getattr(_fields(of), what)())
     if not all(what in METHODS_OF.get(kind, "").split() for kind in kinds):
-        msg = f"it calls {words}, which is not known"
-        raise NotNative(msg)
+        refuse(f"it calls {words}, which is not known")
     whole = of, *arguments
     is_each = any(isinstance(each, Each) for each in whole)
     if what == "get" and is_each and any(map(reader.is_mixed, whole)):
-        msg = f"{words} of values that differ from sample to sample is not known"
-        raise NotNative(msg)
+        refuse(f"{words} of values that differ from sample to sample is not known")
     if type(of) is dict:
         if what == "get":
             return lifted(of.get, arguments, lambda kind, *_: kind in SIMPLE, words)

@@ -14,7 +14,7 @@ from fastload.lowering.reading.pictures import Picture
 from fastload.lowering.reading.stored import Stored, column_of, memory_of
 from fastload.lowering.reading.values import Rows
 from fastload.lowering.torchvision_containers import flat
-from fastload.registry import NotNative
+from fastload.registry import NotNative, refuse
 
 __all__ = ["picture_leaf"]
 
@@ -38,11 +38,9 @@ def picture_leaf(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
     several = [step for each in picture.transforms for step in flat(each)]
     done, stop = follow(chain, several)
     if stop is not None:
-        msg = f"{stop.why}, at position {done} of the transforms"
-        raise NotNative(msg, stop.change)
+        refuse(f"{stop.why}, at position {done} of the transforms", stop.change)
     if picture.mode is None or chain.on_pillow:
-        msg = "a sample has a picture in it"
-        raise NotNative(msg, "end with a transform that makes a tensor")
+        refuse("a sample has a picture in it", "end with a transform that makes a tensor")
     settings: Any = ("RGB", chain.ops, chain.output())
     exact = "bit for bit what Pillow and torch make of them"
     if chain.random:

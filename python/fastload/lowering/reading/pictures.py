@@ -12,7 +12,7 @@ import numpy as np
 
 from fastload import registry
 from fastload.lowering.reading.values import Each, Objects, Rows, described
-from fastload.registry import NotNative, name
+from fastload.registry import name, refuse
 
 __all__ = ["Picture", "call", "is_known", "method"]
 
@@ -67,21 +67,19 @@ def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]
     pictures = [each for each in arguments if isinstance(each, Picture)]
     if pictures:
         if len(arguments) != 1 or named:
-            msg = f"{name(function)} of a picture and more is not known"
-            raise NotNative(msg)
+            refuse(f"{name(function)} of a picture and more is not known")
         if registry.find("transform", function) is None:
-            msg = f"{name(function)} is Python code"
-            raise NotNative(msg, "use a transform of torchvision in its place")
+            refuse(
+                f"{name(function)} is Python code", "use a transform of torchvision in its place"
+            )
         (picture,) = pictures
         if picture.mode is None:
-            msg = "a picture has the mode of its file"
-            raise NotNative(msg, 'add .convert("RGB")')
+            refuse("a picture has the mode of its file", 'add .convert("RGB")')
         return replace(picture, transforms=(*picture.transforms, function))
     if not is_known(function):
         return None
     if len(arguments) != 1 or named:
-        msg = f"{name(function)} with these arguments is not known"
-        raise NotNative(msg)
+        refuse(f"{name(function)} with these arguments is not known")
     if function is _pillows("fromarray"):
         return _of_array(arguments[0])
     reader.is_memory = False
@@ -91,26 +89,22 @@ def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]
 
 def _paths(value: Any) -> Objects:
     if not isinstance(value, Objects):
-        msg = f"a picture at {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"a picture at {described(value)} is not known")
     kinds = value.kinds
     if kinds == {str}:
         return value
     if not all(kind.__module__.partition(".")[0] == "pathlib" for kind in kinds):
-        msg = f"a picture at {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"a picture at {described(value)} is not known")
     return Objects(list(map(str, value.values)))
 
 
 def _of_array(value: Any) -> Picture:
     is_bytes = isinstance(value, Rows) and not value.is_torch and value.probe.dtype == np.uint8
     if not is_bytes or value.steps or value.picks is not None:
-        msg = f"a picture of {described(value)} is not known"
-        raise NotNative(msg, "use an array of bytes")
+        refuse(f"a picture of {described(value)} is not known", "use an array of bytes")
     shape = value.shape
     if len(shape) != 2 and (len(shape) != 3 or shape[2] != 3):
-        msg = f"a picture of shape {shape} is not known"
-        raise NotNative(msg)
+        refuse(f"a picture of shape {shape} is not known")
     return Picture(value, "L" if len(shape) == 2 else "RGB")
 
 
@@ -127,5 +121,4 @@ def method(
     is_rgb = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == "RGB"
     if what == "convert" and is_rgb and picture.mode in (None, "RGB") and is_plain:
         return replace(picture, mode="RGB")
-    msg = f"{what} of a picture is not known"
-    raise NotNative(msg)
+    return refuse(f"{what} of a picture is not known")

@@ -14,7 +14,7 @@ import torch
 from fastload.lowering.reading.arrays import of_rows
 from fastload.lowering.reading.elements import calculated, cast, to_numpy
 from fastload.lowering.reading.values import Rows, Step, described
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["METHODS", "transposed"]
 
@@ -25,29 +25,25 @@ def _same(rows: Rows) -> Rows:
 
 def _only_torch(rows: Rows, doing: str) -> None:
     if not rows.is_torch:
-        msg = f"{doing} of {described(rows)} is not known"
-        raise NotNative(msg)
+        refuse(f"{doing} of {described(rows)} is not known")
 
 
 def _only_numpy(rows: Rows, doing: str) -> None:
     if rows.is_torch or rows.ndim == 0:
-        msg = f"{doing} of {described(rows)} is not known"
-        raise NotNative(msg)
+        refuse(f"{doing} of {described(rows)} is not known")
 
 
 def _number(rows: Rows) -> Rows:
     """Returns the Python numbers of samples without dimensions, as `item()` does."""
     if rows.ndim:
         if rows.shape != (1,) * rows.ndim:
-            msg = "item() of an array of several elements"
-            raise NotNative(msg)
+            refuse("item() of an array of several elements")
         rows = rows.reshaped("item", lambda array: array.reshape(-1))
     if rows.is_torch:
         rows = rows.stepped(Step("numpy", torch.Tensor.numpy)) if rows.steps else _viewed(rows)
     kind, size = rows.probe.dtype.kind, rows.probe.dtype.itemsize
     if kind not in "biuf" or (kind == "u" and size == 8):
-        msg = f"item() of {rows.probe.dtype} is not known"
-        raise NotNative(msg)
+        refuse(f"item() of {rows.probe.dtype} is not known")
     wide = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}[kind]
     return replace(cast(rows, wide), is_python=True)
 
@@ -63,8 +59,7 @@ def _to(rows: Rows, dtype: Any) -> Rows:
 
 def _astype(rows: Rows, dtype: Any, *, copy: bool = True) -> Rows:  # noqa: ARG001 (the same numbers)
     if rows.is_torch:
-        msg = "astype() of a tensor"
-        raise NotNative(msg)
+        refuse("astype() of a tensor")
     return cast(rows, dtype)
 
 
@@ -79,8 +74,7 @@ def _squeeze(rows: Rows, dim: int | None = None) -> Rows:
     dims = range(len(shape)) if dim is None else [range(len(shape))[_int(dim)]]
     drop = [at for at in dims if shape[at] == 1]
     if not rows.is_torch and len(drop) == len(shape):
-        msg = "an array without dimensions is not known"
-        raise NotNative(msg)
+        refuse("an array without dimensions is not known")
     key = tuple(slice(None) if at not in drop else 0 for at in range(len(shape)))
     return of_rows(rows, key) if drop else rows
 
@@ -89,8 +83,7 @@ def _permute(rows: Rows, *dims: Any) -> Rows:
     dims = dims[0] if len(dims) == 1 and type(dims[0]) in (tuple, list) else dims
     order = [range(rows.ndim)[_int(dim)] for dim in dims]
     if sorted(order) != list(range(rows.ndim)):
-        msg = "a permutation of other dimensions"
-        raise NotNative(msg)
+        refuse("a permutation of other dimensions")
     whole = (0, *(at + 1 for at in order))
     return rows.reshaped(
         ("permute", whole),
@@ -110,16 +103,13 @@ def _transpose(rows: Rows, *dims: Any) -> Rows:
 def _reshape(rows: Rows, *shape: Any) -> Rows:
     shape = tuple(shape[0]) if len(shape) == 1 and type(shape[0]) in (tuple, list) else shape
     if (not rows.is_torch and rows.ndim == 0) or not all(type(each) is int for each in shape):
-        msg = "reshape() of a scalar, or to another shape than ints, is not known"
-        raise NotNative(msg)
+        refuse("reshape() of a scalar, or to another shape than ints, is not known")
     whole = np.empty(rows.shape, np.bool_).reshape(shape).shape if rows.shape else shape
     if not rows.shape and any(each not in (1, -1) for each in shape):
-        msg = "a sample has another number of elements"
-        raise NotNative(msg)
+        refuse("a sample has another number of elements")
     whole = tuple(1 if not rows.shape else each for each in whole)
     if not rows.is_torch and not whole:
-        msg = "an array without dimensions is not known"
-        raise NotNative(msg)
+        refuse("an array without dimensions is not known")
     return (
         rows.stepped(
             Step(
@@ -147,15 +137,12 @@ def _is_viewable(rows: Rows, shape: tuple[int, ...]) -> bool:
 
 def _view(rows: Rows, *shape: Any) -> Rows:
     if not rows.is_torch or any(isinstance(each, torch.dtype) for each in shape):
-        msg = "view() of an array, or as another dtype, is not known"
-        raise NotNative(msg)
+        refuse("view() of an array, or as another dtype, is not known")
     if rows.steps and any(not step.is_pointwise for step in rows.steps):
-        msg = "view() after other operations is not known"
-        raise NotNative(msg)
+        refuse("view() after other operations is not known")
     made = _reshape(rows, *shape)
     if len(made.steps) != len(rows.steps):
-        msg = "view() of elements that are not side by side"
-        raise NotNative(msg)
+        refuse("view() of elements that are not side by side")
     return made
 
 
@@ -166,8 +153,7 @@ def _flatten(rows: Rows) -> Rows:
 def transposed(rows: Rows) -> Rows:
     """Returns the `T` of each sample."""
     if rows.is_torch and rows.ndim != 2:
-        msg = "T of a tensor that has not two dimensions"
-        raise NotNative(msg)
+        refuse("T of a tensor that has not two dimensions")
     return _permute(rows, *range(rows.ndim)[::-1])
 
 
@@ -178,8 +164,7 @@ def _numpy(rows: Rows) -> Rows:
 
 def _int(value: Any) -> int:
     if type(value) is not int:
-        msg = f"a dimension {value!r} is not known"
-        raise NotNative(msg)
+        refuse(f"a dimension {value!r} is not known")
     return value
 
 

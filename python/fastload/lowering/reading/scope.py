@@ -4,7 +4,7 @@ import builtins
 import types
 from typing import Any
 
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["Scope", "bound", "unmangled"]
 
@@ -47,8 +47,7 @@ class Scope:
             NotNative: It has none yet.
         """
         if identifier not in self._names:
-            msg = f"{identifier} is not set yet"
-            raise NotNative(msg)
+            refuse(f"{identifier} is not set yet")
         return self._names[identifier]
 
     def get(self, identifier: str) -> Any:
@@ -67,19 +66,16 @@ class Scope:
             try:
                 return self._function.__closure__[code.co_freevars.index(identifier)].cell_contents  # type: ignore[index]
             except ValueError:
-                msg = f"{identifier} is not set yet"
-                raise NotNative(msg) from None
+                refuse(f"{identifier} is not set yet")
         if identifier in self._locals:
-            msg = f"{identifier} is not set yet"
-            raise NotNative(msg)
+            refuse(f"{identifier} is not set yet")
         names = self._function.__globals__
         if identifier in names:
             return names[identifier]
         function: Any = self._function
         built_in = function.__builtins__
         if built_in is not vars(builtins) or identifier not in built_in:
-            msg = f"{identifier} is not defined"
-            raise NotNative(msg)
+            refuse(f"{identifier} is not defined")
         return built_in[identifier]
 
 
@@ -89,13 +85,11 @@ def bound(function: types.FunctionType, arguments: list[Any], named: dict[str, A
     positional = code.co_varnames[: code.co_argcount]
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     if len(arguments) > len(positional):
-        msg = f"{function.__name__} is given too many arguments"
-        raise NotNative(msg)
+        refuse(f"{function.__name__} is given too many arguments")
     names = dict(zip(positional, arguments, strict=False))
     allowed = {*positional[code.co_posonlyargcount :], *keywords}
     if not named.keys() <= allowed or named.keys() & names.keys():
-        msg = f"{function.__name__} is given arguments that it does not take"
-        raise NotNative(msg)
+        refuse(f"{function.__name__} is given arguments that it does not take")
     defaults = function.__defaults__ or ()
     given = {
         **dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True)),
@@ -104,14 +98,12 @@ def bound(function: types.FunctionType, arguments: list[Any], named: dict[str, A
         **named,
     }
     if missing := {*positional, *keywords} - given.keys():
-        msg = f"{function.__name__} is not given {', '.join(sorted(missing))}"
-        raise NotNative(msg)
+        refuse(f"{function.__name__} is not given {', '.join(sorted(missing))}")
     return given
 
 
 def unmangled(identifier: str) -> str:
     """Refuses a name that the compiler makes another of, within a class."""
     if identifier.startswith("__") and not identifier.endswith("__"):
-        msg = f"{identifier} is private to its class"
-        raise NotNative(msg)
+        refuse(f"{identifier} is private to its class")
     return identifier

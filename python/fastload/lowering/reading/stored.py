@@ -17,7 +17,7 @@ from fastload.lowering.memo import Memo
 from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.values import Objects, Ragged, Rows, Step, described, over, tried
 from fastload.memory import layout
-from fastload.registry import NotNative
+from fastload.registry import NotNative, refuse
 
 __all__ = ["NUMBERS", "Stored", "column_of", "is_packed", "memory_of"]
 
@@ -67,14 +67,12 @@ class Stored:
         )
         kinds = set(map(type, objects))
         if not (kinds <= NUMBERS.keys() or kinds in ({list}, {tuple})) or not objects:
-            msg = f"an array of {described(Objects(objects))} is not known"
-            raise NotNative(msg)
+            refuse(f"an array of {described(Objects(objects))} is not known")
         if kinds <= NUMBERS.keys():
             return over(self.values(objects, make, dtype, is_torch=is_torch), is_ours=True)
         lengths = list(map(len, objects))
         if min(lengths) == 0 and dtype is None:
-            msg = "an empty list has no numbers that tell its type"
-            raise NotNative(msg)
+            refuse("an empty list has no numbers that tell its type")
         array = self._flat(objects, dtype, is_torch=is_torch)
         if array is None:
             flat = list(itertools.chain.from_iterable(objects))
@@ -128,11 +126,9 @@ class Stored:
         first, shapes = arrays[0], [array.shape for array in arrays]
         kinds = set(map(type, arrays)), {array.dtype for array in arrays}
         if any(len(each) > 1 for each in (*kinds, {(len(s), s[1:]) for s in set(shapes)})):
-            msg = "arrays of several classes, dtypes or shapes"
-            raise NotNative(msg)
+            refuse("arrays of several classes, dtypes or shapes")
         if sum(array.nbytes for array in arrays) > _MOST_BYTES or first.ndim == 0:
-            msg = "a list of very large arrays, or of scalars"
-            raise NotNative(msg, "stack them into one")
+            refuse("a list of very large arrays, or of scalars", "stack them into one")
         lengths = [shape[0] for shape in shapes]  # quicker than len()
         join: Callable[..., Any] = _CAT if type(first) is torch.Tensor else _CONCATENATE
         joined = join(list(arrays))
@@ -156,8 +152,7 @@ class Stored:
         """
         kinds = set(map(type, values))
         if len(kinds) > 1 or not kinds <= NUMBERS.keys():
-            msg = "numbers of several types"
-            raise NotNative(msg, "make them all ints, floats or bools")
+            refuse("numbers of several types", "make them all ints, floats or bools")
         settings = (str(dtype), is_torch, str(torch.get_default_dtype()), kinds)
 
         def checked() -> Any:
@@ -168,8 +163,7 @@ class Stored:
                     raise OverflowError(msg)
                 return array
             except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-                msg = f"a sample raises {type(error).__name__}: {error}"
-                raise NotNative(msg) from error
+                refuse(f"a sample raises {type(error).__name__}: {error}")
 
         return self.memo.of_values(self.place("array"), values, checked, settings)
 
@@ -184,8 +178,7 @@ class Stored:
             try:
                 encoded = [value.encode() for value in values]
             except UnicodeEncodeError as error:
-                msg = f"a text has no bytes: {error}"
-                raise NotNative(msg) from error
+                refuse(f"a text has no bytes: {error}")
             joined = np.frombuffer(b"".join(encoded), np.uint8)
             return _lib.text(_ragged(joined, map(len, encoded)))
 
@@ -225,8 +218,7 @@ class Stored:
         elements = int(np.prod(rows.shape, dtype=np.int64)) * len(rows.view)
         size = elements * max(rows.probe.itemsize, rows.view.itemsize)
         if size > _MOST_BYTES:
-            msg = f"computing its {size >> 20} MiB ahead of each epoch would take too long"
-            raise NotNative(msg)
+            refuse(f"computing its {size >> 20} MiB ahead of each epoch would take too long")
 
         def make() -> Any:
             return column_of(_run(rows.steps, rows.view))

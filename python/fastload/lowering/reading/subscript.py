@@ -15,7 +15,7 @@ from fastload.lowering.reading.values import (
     check_count,
     described,
 )
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["item"]
 
@@ -32,8 +32,7 @@ def item(container: Any, key: Any) -> Any:
         return frames.item(container, key)
     if isinstance(container, Rows) and not container.is_python:
         if differs(key):
-            msg = "an array that differs from sample to sample, indexed likewise"
-            raise NotNative(msg)
+            refuse("an array that differs from sample to sample, indexed likewise")
         return of_rows(container, key)
     if is_array(container):
         if differs(key):
@@ -47,8 +46,7 @@ def item(container: Any, key: Any) -> Any:
             container.__getitem__, [key], lambda kind: kind in SIMPLE, "the look-up of a dict"
         )
     if type(container) not in _INDEXED:
-        msg = f"indexing {described(container)} is not known"
-        raise NotNative(msg)
+        refuse(f"indexing {described(container)} is not known")
     return _of_sequence(container, key)
 
 
@@ -84,8 +82,7 @@ def _of_sequence(container: Any, key: Any) -> Any:
             "a slice",
         )
     if type(container) is range and isinstance(key, Each):
-        msg = "a range indexed by other than the index is not known"
-        raise NotNative(msg)
+        refuse("a range indexed by other than the index is not known")
     return lifted(
         container.__getitem__, [key], lambda kind: kind is int or _is_known_slice(key), "an index"
     )
@@ -96,8 +93,7 @@ def _of_index(container: Any, key: Index) -> Any:
     low, high = key.ends
     shift = length if high < 0 else 0
     if low + shift < 0 or high + shift >= length:
-        msg = f"its indices go from {low} to {high}, and what they index has {length}"
-        raise NotNative(msg)
+        refuse(f"its indices go from {low} to {high}, and what they index has {length}")
     if type(container) is range:
         first = container[key.first + shift]
         return Index(key.step * container.step, first, key.count)

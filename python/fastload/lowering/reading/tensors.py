@@ -14,7 +14,7 @@ from fastload.lowering.reading.arrays import of_rows
 from fastload.lowering.reading.elements import cast, elementwise, to_torch
 from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, described, objects_of
-from fastload.registry import NotNative
+from fastload.registry import refuse
 
 __all__ = ["FUNCTIONS"]
 
@@ -22,8 +22,7 @@ __all__ = ["FUNCTIONS"]
 def _tensor(reader: Any, data: Any, dtype: Any = None) -> Any:
     _check_modes()
     if dtype is not None and not isinstance(dtype, torch.dtype):
-        msg = f"a tensor of dtype {dtype!r} is not known"
-        raise NotNative(msg)
+        refuse(f"a tensor of dtype {dtype!r} is not known")
     if isinstance(data, Rows) and not data.is_python:
         made = to_torch(data)
         return made if dtype is None else cast(made, dtype)
@@ -38,20 +37,17 @@ def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
         several = [_item(each) for each in value] if is_torch and dtype is not None else value
         value = lifted(lambda *each: list(each), list(several), lambda *_: True, "a list")
     if not isinstance(value, Each):
-        msg = f"an array of {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"an array of {described(value)} is not known")
     objects = objects_of(value, "an array")
     if objects.kinds in ({torch.Tensor}, {np.ndarray}):
         made = reader.stored.stacked(objects.values)
         if isinstance(made, Ragged):
-            msg = "arrays of different lengths are not made tensors of"
-            raise NotNative(msg)
+            refuse("arrays of different lengths are not made tensors of")
         made = to_torch(made) if is_torch else made
         return made if dtype is None else cast(made, dtype)
     made = reader.stored.array(objects.values, dtype, is_torch=is_torch)
     if not is_torch and isinstance(made, Rows) and made.ndim == 0:
-        msg = "an array without dimensions is not known"
-        raise NotNative(msg)
+        refuse("an array without dimensions is not known")
     return made
 
 
@@ -64,26 +60,22 @@ def _item(value: Any) -> Any:
 def _check_modes() -> None:
     """Refuses to make tensors while a torch mode changes how they are made."""
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
-        msg = "a mode of torch, as a default device, changes how tensors are made"
-        raise NotNative(msg)
+        refuse("a mode of torch, as a default device, changes how tensors are made")
 
 
 def _from_numpy(_: Any, value: Any) -> Any:
     if not isinstance(value, Rows) or value.is_torch or value.is_scalar:
-        msg = f"torch.from_numpy() of {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"torch.from_numpy() of {described(value)} is not known")
     return to_torch(value)
 
 
 def _np_array(reader: Any, value: Any, dtype: Any = None) -> Any:
     if isinstance(value, Rows) and not value.is_python:
         if value.is_torch or value.is_scalar:
-            msg = f"an array of {described(value)} is not known"
-            raise NotNative(msg)
+            refuse(f"an array of {described(value)} is not known")
         return value if dtype is None else cast(value, dtype)
     if isinstance(value, Ragged):
-        msg = "an array of such a value is not known"
-        raise NotNative(msg)
+        refuse("an array of such a value is not known")
     return _array(reader, value, dtype, is_torch=False)
 
 
@@ -92,8 +84,7 @@ def _method(name: str) -> Callable[..., Any]:
 
     def call(_: Any, value: Any, *arguments: Any) -> Any:
         if not isinstance(value, Rows) or value.is_scalar:
-            msg = f"{name}() of {described(value)} is not known"
-            raise NotNative(msg)
+            refuse(f"{name}() of {described(value)} is not known")
         return METHODS[name](value, *arguments)
 
     return call
@@ -101,8 +92,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 def _expanded(_: Any, value: Any, axis: Any) -> Any:
     if not isinstance(value, Rows) or value.is_torch or value.is_scalar or type(axis) is not int:
-        msg = f"np.expand_dims() of {described(value)} is not known"
-        raise NotNative(msg)
+        refuse(f"np.expand_dims() of {described(value)} is not known")
     at = range(value.ndim + 1)[axis]
     return of_rows(value, (*[slice(None)] * at, None))
 
@@ -110,8 +100,7 @@ def _expanded(_: Any, value: Any, axis: Any) -> Any:
 def _np_scalar(kind: Any) -> Callable[..., Any]:
     def make(_: Any, value: Any) -> Any:
         if not isinstance(value, Rows) or value.is_torch or value.is_python:
-            msg = f"{kind.__name__} of {described(value)} is not known"
-            raise NotNative(msg)
+            refuse(f"{kind.__name__} of {described(value)} is not known")
         return cast(value, kind)
 
     return make
@@ -126,8 +115,7 @@ def _legacy(dtype: torch.dtype | None) -> Callable[..., Any]:
             return _array(reader, value, made_of, is_torch=True)
         if isinstance(value, Rows) and value.ndim and not value.is_torch:
             return cast(to_torch(value), made_of)
-        msg = f"a tensor of {described(value)} made so is not known"
-        raise NotNative(msg, "use torch.tensor")
+        return refuse(f"a tensor of {described(value)} made so is not known", "use torch.tensor")
 
     return make
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload.registry import NotNative, name
+from fastload.registry import name, refuse
 
 __all__ = [
     "Cells",
@@ -186,8 +186,7 @@ def objects_of(value: Each, doing: str) -> Objects:
         for step in value.steps:
             array = step.call(array)
         return Objects((array if value.picks is None else array[value.picks]).tolist())
-    msg = f"{doing} of {described(value)} is not known"
-    raise NotNative(msg)
+    return refuse(f"{doing} of {described(value)} is not known")
 
 
 def check_count(count: int) -> None:
@@ -197,8 +196,7 @@ def check_count(count: int) -> None:
         NotNative: They are too many.
     """
     if count > MOST_OBJECTS:
-        msg = f"its {count} samples would be computed one by one at each epoch"
-        raise NotNative(msg)
+        refuse(f"its {count} samples would be computed one by one at each epoch")
 
 
 def described(value: Any) -> str:
@@ -226,8 +224,7 @@ def uniform(values: Iterable[bool], what: str) -> bool:
     """
     truths = set(values)
     if len(truths) != 1:
-        msg = f"{what} differs from sample to sample"
-        raise NotNative(msg)
+        refuse(f"{what} differs from sample to sample")
     return truths.pop()
 
 
@@ -240,5 +237,4 @@ def tried(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except Exception as error:
-        msg = f"a sample raises {type(error).__name__}: {error}"
-        raise NotNative(msg) from error
+        refuse(f"a sample raises {type(error).__name__}: {error}")

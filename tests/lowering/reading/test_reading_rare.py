@@ -53,6 +53,7 @@ def attributes():
         "dicts": some({"n": 1}, {"n": 1, "box": 2}),
         "arrays": some(np.ones(2), torch.ones(2)),
         "parameters": [torch.nn.Parameter(torch.ones(2), requires_grad=False)] * N,
+        "by_floats": [{1.5: 2}] * N,
         "names": {"fine": 1},
         "nothing": None,
         "three": 3,
@@ -75,7 +76,7 @@ REFUSED = {
     "self.x[i].grad is None": "the attribute grad of a tensor",
     "torch.is_tensor(self.arrays[i])": "isinstance() differs from sample to sample",
     "isinstance(self.helped, tuple)": "isinstance() of",
-    "hasattr(self.helped, 'cache')": "by its name is not known",
+    "hasattr(self.helped, 'cache')": "it calls hasattr",
     "(self.a[i], self.fine[i])[self.ones[i]] is None": CHOICE,
     "[self.a[i], self.fine[i]][self.ones[i]] is None": CHOICE,
     "([self.a[i]], [self.fine[i]])[self.ones[i]][0] is None": CHOICE,
@@ -95,8 +96,9 @@ REFUSED = {
     "named.update(b=1) if self.flag[i] else None": "changes what it did not make itself",
     "named.update({'b': 1}) if self.flag[i] else None": CHANGES,
     "self.mark(named) if self.flag[i] else 1": CHANGES,
-    "(j := 1.0) if self.flag[i] else 0.0": CHANGES,
-    "0.0 if self.flag[i] else [j := 1.0][0]": CHANGES,
+    "(j := 1.0) if self.flag[i] else 0.0": "NamedExpr is not read",
+    "0.0 if self.flag[i] else [j := 1.0][0]": "NamedExpr is not read",
+    "len(self.by_floats[i].items())": "dicts of several keys",
 }
 
 READ = [
@@ -108,7 +110,6 @@ READ = [
     "(None, self.fine[i])[1] is None, [self.fine[i]] + [1, 2] == 3 if 0 else 1",
     "'%s %d' % (self.fine[i], i), '%s' % self.fine[i]",
     "self.a[i] if self.flag[i] else -1, self.helped(i) if self.flag[i] else 0",
-    "{(j := 'a'): j}",
 ]
 
 
@@ -179,7 +180,6 @@ self.names.get({0}, {1})
 ({0} or {1})
 ({0} if {1} is None else 2)
 ({0} if self.flag[i] else {1})
-(j := {0})
 str({0})
 ('%s' % ({0},))
 list({0})

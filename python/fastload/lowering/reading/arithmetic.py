@@ -6,13 +6,10 @@ arrays by `arrays`, where that is exact.
 
 import operator
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from fastload.lowering.reading.elements import calculated
-from fastload.lowering.reading.row_methods import METHODS
+from fastload.lowering.reading.elements import OPERATORS, calculated, number
 from fastload.lowering.reading.values import (
     Each,
     Index,
@@ -22,7 +19,6 @@ from fastload.lowering.reading.values import (
     described,
     objects_of,
     tried,
-    uniform,
 )
 from fastload.registry import refuse
 
@@ -36,6 +32,7 @@ __all__ = [
     "lifted",
     "negated",
     "truth",
+    "with_text",
 ]
 
 NUMBERS = frozenset({int, float, bool})
@@ -45,32 +42,9 @@ _SEQUENCES = frozenset({list, tuple})
 PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset, range})
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda one, other: one in other,
-    "not in": lambda one, other: one not in other,
-}
-
 
 def binary(symbol: str, left: Any, right: Any) -> Any:
-    """Returns `left symbol right`.
-
-    Raises:
-        NotNative: It is not known, or fails.
-    """
+    """Returns `left symbol right`."""
     made = _affine(symbol, left, right)
     if made is not None:
         return made
@@ -83,7 +57,7 @@ def binary(symbol: str, left: Any, right: Any) -> Any:
             lambda kind, *kinds: kind is str and set(kinds) <= SIMPLE,
             "the text of values",
         )
-    return lifted(_BINARY[symbol], [left, right], lambda *each: _may(symbol, *each), symbol)
+    return lifted(OPERATORS[symbol], [left, right], lambda *each: _may(symbol, *each), symbol)
 
 
 def _affine(symbol: str, left: Any, right: Any) -> Any:
@@ -137,9 +111,6 @@ def lifted(
         arguments: Values, some of which may be an `Each`.
         may: True if it runs no user code for arguments of these types.
         doing: The name of the operation, for the words of a refusal.
-
-    Raises:
-        NotNative: It may not, or fails.
     """
     count = max((_count(each) for each in arguments), default=0)
     if not count:
@@ -156,12 +127,10 @@ def lifted(
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, Index):
+    if isinstance(value, Index | Rows):
         return value.count
     if isinstance(value, Objects):
         return len(value.values)
-    if isinstance(value, Rows):
-        return len(value.view) if value.picks is None else len(value.picks)
     if isinstance(value, Each):
         refuse(f"an operation on {described(value)} is not known")
     return max(map(_count, value), default=0) if type(value) is tuple else 0
@@ -178,39 +147,29 @@ def _column(value: Any, count: int, doing: str) -> list[Any]:
 
 
 def compared(symbol: str, left: Any, right: Any) -> Any:
-    """Returns true if `left symbol right`.
-
-    Raises:
-        NotNative: It is not known.
-    """
-    if symbol in ("is", "is not"):
-        same = _is(left, right)
-        return (
-            same if symbol == "is" else lifted(operator.not_, [same], lambda kind: kind is bool, "")
-        )
-    if isinstance(left, Index) and type(right) is int and symbol not in ("in", "not in"):
+    """Returns true if `left symbol right`."""
+    if symbol == "is":
+        return _is(left, right)
+    if symbol == "is not":
+        return lifted(operator.not_, [_is(left, right)], lambda kind: kind is bool, symbol)
+    is_within = symbol in ("in", "not in")
+    if isinstance(left, Index) and type(right) is int and not is_within:
         low, high = left.ends
-        compare = _COMPARE[symbol]
-        if symbol not in ("==", "!="):
-            at_ends = {compare(low, right), compare(high, right)}
-            if len(at_ends) == 1:
-                return at_ends.pop()
-        elif right < low or right > high:
-            return symbol == "!="
-    if _has_arrays(left, right) and symbol not in ("in", "not in"):
+        at_ends = {OPERATORS[symbol](low, right), OPERATORS[symbol](high, right)}
+        is_equality = symbol in ("==", "!=")
+        if len(at_ends) == 1 and (not is_equality or not low <= right <= high):
+            return at_ends.pop()
+    if _has_arrays(left, right) and not is_within:
         return calculated(symbol, left, right)
-    return lifted(_COMPARE[symbol], [left, right], _may_compare(symbol, right), symbol)
 
-
-def _may_compare(symbol: str, right: Any) -> Callable[[type, type], bool]:
     def may(one: type, other: type) -> bool:
-        if symbol not in ("in", "not in"):
+        if not is_within:
             return one in SIMPLE and other in SIMPLE
         if other is str:
             return one is str
         return one in SIMPLE and other in _CONTAINERS and _is_simple(right)
 
-    return may
+    return lifted(OPERATORS[symbol], [left, right], may, symbol)
 
 
 def _is_simple(container: Any) -> bool:
@@ -238,18 +197,17 @@ def negated(value: Any) -> Any:
 
 
 def truth(value: Any, what: str) -> bool:
-    """Returns true if a value counts as true, for all samples.
-
-    Raises:
-        NotNative: It differs between samples, or code would have to run to tell.
-    """
+    """Returns true if a value counts as true; refuses it if that differs between samples, or code would have to run."""
     if isinstance(value, Rows) and value.ndim == 0 and not value.is_python:
-        value = METHODS["item"](value)
+        value = number(value)
     if isinstance(value, Each):
         objects = objects_of(value, "the truth")
         if not objects.kinds <= SIMPLE | _CONTAINERS:
             refuse(f"the truth of {described(objects)} is not known")
-        return uniform(map(bool, objects.values), what)
+        truths = set(map(bool, objects.values))
+        if len(truths) != 1:
+            refuse(f"{what} differs from sample to sample")
+        return truths.pop()
     kind = type(value)
     if kind in SIMPLE or kind in _CONTAINERS:
         return bool(value)
@@ -259,11 +217,7 @@ def truth(value: Any, what: str) -> bool:
 
 
 def chosen(test: Objects, one: Any, other: Any) -> Any:
-    """Returns one value for the samples of which a test is true, another for the rest.
-
-    Raises:
-        NotNative: They are other things than numbers, text or None.
-    """
+    """Returns one value for the samples of which a test is true, another for the rest."""
     return lifted(
         lambda is_one, *both: both[not is_one],
         [test, one, other],
@@ -272,43 +226,20 @@ def chosen(test: Objects, one: Any, other: Any) -> Any:
     )
 
 
-def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
-    """Returns the text of an f-string.
-
-    Args:
-        parts: Each value with its conversion (`"r"`, `"s"`, `"a"` or none) and its format.
-    """
-    values, how = [], []
-    for value, conversion, spec in parts:
-        if isinstance(value, Rows) and value.is_scalar and not value.is_python:
-            value = _scalars(value)
-        values.append(value)
-        how.append((conversion, spec))
-    convert: dict[str, Callable[[Any], Any]] = {
-        "": lambda value: value,
-        "r": repr,
-        "s": str,
-        "a": ascii,
-    }
-
-    def join(*each: Any) -> str:
-        return "".join(
-            format(convert[conversion](value), spec)
-            for value, (conversion, spec) in zip(each, how, strict=True)
-        )
-
-    def may(*kinds: type) -> bool:
-        return all(
-            kind in SIMPLE or kind in PATHS or issubclass(kind, np.integer) for kind in kinds
-        )
-
-    return lifted(join, values, may, "a format")
+def formatted(values: list[Any], formats: list[str]) -> Any:
+    """Returns the text of an f-string."""
+    return lifted(
+        lambda *each: "".join(map(format, each, formats)),
+        list(map(with_text, values)),
+        lambda *kinds: set(kinds) <= SIMPLE | PATHS,
+        "a format",
+    )
 
 
-def _scalars(rows: Rows) -> Objects:
-    """Returns NumPy's integers, one for each sample."""
-    if rows.steps or rows.probe.dtype.kind not in "iu":
+def with_text(value: Any) -> Any:
+    """Returns Python's ints for NumPy's, whose text is the same; any other value as it is."""
+    if not isinstance(value, Rows) or not value.is_scalar or value.is_python:
+        return value
+    if value.steps or value.probe.dtype.kind not in "iu":
         refuse("the text of a NumPy scalar is known only for integers")
-    view = rows.view if rows.picks is None else rows.view[rows.picks]
-    check_count(len(view))
-    return Objects(list(view))
+    return number(value)

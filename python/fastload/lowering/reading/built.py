@@ -11,8 +11,7 @@ import torch
 
 from fastload.lowering.leaf import Form, Leaf
 from fastload.lowering.reading.arrays import check_array
-from fastload.lowering.reading.picture_leaf import picture_leaf
-from fastload.lowering.reading.pictures import Picture
+from fastload.lowering.reading.pictures import Picture, leaf_of
 from fastload.lowering.reading.stored import NUMBERS, Stored, column_of, is_packed
 from fastload.lowering.reading.values import (
     Index,
@@ -21,6 +20,7 @@ from fastload.lowering.reading.values import (
     Rows,
     check_count,
     described,
+    fields,
     over,
 )
 from fastload.memory import layout
@@ -50,12 +50,8 @@ class Builder:
     exact: str
 
     def structure(self, value: Any) -> Any:
-        """Returns the structure of a sample, with a leaf for each value.
-
-        Raises:
-            NotNative: A value that is no column.
-        """
-        if isinstance(value, Rows):
+        """Returns the structure of a sample, with a leaf for each value."""
+        if isinstance(value, Rows | Ragged):
             return self._array(value)
         if isinstance(value, Objects):
             return self._objects(value.values)
@@ -65,10 +61,8 @@ class Builder:
             return type(value)(map(self.structure, value))
         if isinstance(value, Index):
             return self._index(value)
-        if isinstance(value, Ragged):
-            return self._ragged(value)
         if isinstance(value, Picture):
-            return picture_leaf(self.stored, value, from_zero=self.from_zero)
+            return leaf_of(self.stored, value, from_zero=self.from_zero)
         return self._constant(value)
 
     def _leaf(self, native: Any, words: str, form: Form, alone: NotNative | None = None) -> Leaf:
@@ -82,12 +76,15 @@ class Builder:
             from_zero=self.from_zero,
         )
 
-    def _array(self, rows: Rows, form: Form | None = None) -> Leaf:
-        own: Form = "number" if rows.is_python else "tensor" if rows.is_torch else "array"
+    def _array(self, rows: Rows | Ragged, form: Form | None = None) -> Leaf:
+        if isinstance(rows, Ragged):
+            own: Form = "tensor" if isinstance(rows.values, torch.Tensor) else "array"
+            words = f"{len(rows.lengths)} arrays of different lengths"
+            return self._leaf(self.stored.ragged(rows), words, form or own)
+        own = "number" if rows.is_python else "tensor" if rows.is_torch else "array"
         is_packed_row = all(step.is_pointwise for step in rows.steps) and is_packed(rows.view)
         native, picks = self.stored.rows(rows), rows.picks
-        count = len(rows.view) if picks is None else len(picks)
-        words = f"{count} rows of {layout.dtype_name(rows.probe.dtype)}, shape {rows.shape}"
+        words = f"{rows.count} rows of {layout.dtype_name(rows.probe.dtype)}, shape {rows.shape}"
         native = native if picks is None else self.stored.picked(native, picks)
         return self._leaf(native, words, form or own, None if is_packed_row else _ALONE)
 
@@ -97,11 +94,6 @@ class Builder:
         use = "index", index.step, index.first, index.count
         native = self.stored.memo.of_objects(use, (), lambda: column_of(numbers))
         return self._leaf(native, "the index", "number")
-
-    def _ragged(self, value: Ragged, form: Form | None = None) -> Leaf:
-        own: Form = "tensor" if isinstance(value.values, torch.Tensor) else "array"
-        words = f"{len(value.lengths)} arrays of different lengths"
-        return self._leaf(self.stored.ragged(value), words, form or own)
 
     def _constant(self, value: Any) -> Leaf:
         """Returns the leaf of a value that is the same for all samples."""
@@ -128,10 +120,7 @@ class Builder:
         if kind is tuple or kind is list:
             return self._sequences(values, kind)
         if kind is dict:
-            keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in values}
-            if len(keys) != 1 or not (fields := keys.pop()):
-                refuse("dicts of several keys")
-            return {key: self._objects([each[key] for each in values]) for key in fields}
+            return {key: self._objects(each.values) for key, each in fields(values).items()}
         if kind in NUMBERS:
             dtype = NUMBERS[kind]
             numbers = self.stored.values(values, lambda each: np.array(each, dtype), dtype)
@@ -139,16 +128,13 @@ class Builder:
         if kind is str:
             return self._leaf(self.stored.texts(values), f"{len(values)} texts", "text")
         if kind in (torch.Tensor, np.ndarray):
-            return self._of_list(self.stored.stacked(values))
+            return self._array(self.stored.stacked(values))
         return refuse(f"a sample has {described(Objects(values))} in it")
-
-    def _of_list(self, made: Rows | Ragged, form: Form | None = None) -> Leaf:
-        return self._array(made, form) if isinstance(made, Rows) else self._ragged(made, form)
 
     def _sequences(self, values: list[Any], kind: type) -> Any:
         lengths = set(map(len, values))
         if kind is list and (numbers := self.stored.lists(values)) is not None:
-            return self._of_list(numbers, "list")
+            return self._array(numbers, "list")
         if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= _MOST_PLACES:
             refuse(f"{name(kind)}s of several lengths, none or many places")
         return kind(self._objects([each[place] for each in values]) for place in range(length))

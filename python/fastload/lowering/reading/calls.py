@@ -9,28 +9,24 @@ import sys
 import types
 from typing import Any
 
+import torch
+
 from fastload import registry
-from fastload.lowering.reading import attributes, functions, pictures, tensors
-from fastload.lowering.reading.members import Method
-from fastload.lowering.reading.methods import call_method
+from fastload.lowering.reading import attributes, frames, functions, pictures, tensors
+from fastload.lowering.reading.arithmetic import PATHS, SIMPLE, lifted
+from fastload.lowering.reading.arrays import is_array
+from fastload.lowering.reading.elements import elementwise
+from fastload.lowering.reading.members import METHODS_OF, Method, parts
+from fastload.lowering.reading.row_methods import method_of
+from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, fields
 from fastload.registry import refuse
 
-__all__ = ["call", "callable_of", "is_opened", "is_readable"]
+__all__ = ["call", "callable_of", "is_readable"]
 
 
-_LIBRARIES = (
-    "PIL",
-    "cv2",
-    "datasets",
-    "numpy",
-    "pandas",
-    "scipy",
-    "torch",
-    "torchvision",
-    "transformers",
-)
-
-
+_LIBRARIES = "PIL cv2 datasets numpy pandas scipy torch torchvision transformers"
+_CHANGES: dict[type, tuple[str, ...]] = {list: ("append", "extend"), dict: ("update",)}
+_OF_RAGGED = "float double long int to clone astype copy contiguous"
 _BY_IDENTITY = {
     id(function): known for function, known in (functions.FUNCTIONS | tensors.FUNCTIONS).items()
 }
@@ -46,11 +42,6 @@ def callable_of(value: Any, arguments: list[Any]) -> types.FunctionType | None:
     return found if type(found) is types.FunctionType else None
 
 
-def is_opened(value: Any) -> bool:
-    """Returns true if a value is a picture, which a with statement closes."""
-    return isinstance(value, pictures.Picture)
-
-
 def _is_known(function: Any, arguments: list[Any] | None = None) -> bool:
     """Returns true if a function is in the table, or a transform of the picture that it is given."""
     if id(function) in _BY_IDENTITY or pictures.is_known(function):
@@ -64,7 +55,7 @@ def is_readable(function: Any, arguments: list[Any]) -> bool:
     if type(function) is not types.FunctionType or _is_known(function, arguments):
         return False
     package = str(function.__globals__.get("__name__", "")).partition(".")[0]
-    return package not in sys.stdlib_module_names and package not in _LIBRARIES
+    return package not in sys.stdlib_module_names and package not in _LIBRARIES.split()
 
 
 def call(
@@ -74,16 +65,13 @@ def call(
 
     Args:
         reader: The interpreter.
-        function: The function that is called.
+        function: The function that is called, or a `Method`.
         arguments: By position.
         named: By name.
         words: The function as it is written.
-
-    Raises:
-        NotNative: It is not known, or fails.
     """
     if isinstance(function, Method):
-        return call_method(reader, function, arguments, named, words)
+        return _of_value(reader, function, arguments, named, words)
     if id(function) in _BY_IDENTITY:
         try:
             return _BY_IDENTITY[id(function)](reader, *arguments, **named)
@@ -92,3 +80,83 @@ def call(
     if (known := pictures.call(reader, function, arguments, named)) is not None:
         return known
     return refuse(f"it calls {words}, which is not known")
+
+
+def _of_value(
+    reader: Any, method: Method, arguments: list[Any], named: dict[str, Any], words: str
+) -> Any:
+    """Returns the result of a known method."""
+    of, what = method
+    is_rows = isinstance(of, Rows) and not of.is_python
+    try:
+        if isinstance(of, pictures.Picture):
+            return pictures.method(of, what, arguments, named)
+        if frames.is_of_frames(of):
+            return frames.values(of, *arguments, **named)
+        if isinstance(of, Ragged):
+            return _of_ragged(of, what, arguments, named)
+        if what == "size" and (is_rows or is_array(of)):
+            return _size(of, *arguments, **named)
+        if is_rows and (known := method_of(of, what)) is not None:
+            return known(of, *arguments, **named)
+    except (IndexError, TypeError, ValueError) as error:
+        refuse(f"{words}() with these arguments is not known: {error}")
+    if is_rows or is_array(of):
+        refuse(f"it calls {words}, which is not known")
+    return _of_python(reader, of, what, arguments, named, words)
+
+
+def _size(array: Any, dim: int | None = None) -> Any:
+    is_torch = array.is_torch if isinstance(array, Rows) else type(array) is torch.Tensor
+    if not is_torch or not (dim is None or type(dim) is int):
+        refuse("size of an array is not known")
+    shape = tuple(array.shape)
+    return shape if dim is None else shape[dim]
+
+
+def _of_ragged(ragged: Ragged, what: str, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def call(rows: Rows) -> Rows:
+        method = method_of(rows, what) if what in _OF_RAGGED.split() else None
+        if method is None:
+            refuse(f"{what}() of arrays of different lengths is not known")
+        return method(rows, *arguments, **named)
+
+    return elementwise(ragged, call)
+
+
+def _of_python(
+    reader: Any, of: Any, what: str, arguments: list[Any], named: dict[str, Any], words: str
+) -> Any:
+    """Returns the result of a method of Python's own types."""
+    if what in _CHANGES.get(type(of), ()):
+        if not reader.is_own(of) or named or any(isinstance(e, Each) for e in arguments[1:]):
+            refuse("it changes what it did not make itself")
+        added = arguments[0] if len(arguments) == 1 else None
+        if what != "append" and type(added) not in (list, tuple, dict):
+            refuse(f"{words} with these arguments is not known")
+        reader.changes += 1
+        return getattr(of, what)(added)
+    if named:
+        refuse(f"{words} with arguments by name is not known")
+    kinds = of.kinds if isinstance(of, Objects) else {type(of)}
+    if isinstance(of, Objects) and kinds == {dict} and what in ("items", "keys", "values"):
+        return list(getattr(fields(of.values), what)())
+    if not all(what in METHODS_OF.get(kind, "").split() for kind in kinds):
+        refuse(f"it calls {words}, which is not known")
+    whole = of, *arguments
+    is_each = any(isinstance(each, Each) for each in whole)
+    if what == "get" and is_each and any(map(reader.is_mixed, whole)):
+        refuse(f"{words} of values that differ from sample to sample is not known")
+    if type(of) is dict:
+        if what == "get":
+            return lifted(of.get, arguments, lambda kind, *_: kind in SIMPLE, words)
+        return list(getattr(of, what)())
+    if type(of) is str and what == "join":
+        arguments = [tuple(parts(arguments[0]))] if len(arguments) == 1 else arguments
+    known = {*SIMPLE, *PATHS, tuple, list, dict}
+    return lifted(
+        lambda each, *rest: getattr(each, what)(*rest),
+        [of, *arguments],
+        lambda *of: known.issuperset(of),
+        words,
+    )

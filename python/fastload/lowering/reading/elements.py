@@ -4,6 +4,7 @@ Owns which operations are known to give each element the same bits for one sampl
 operators that are one correctly rounded operation. The library itself makes them.
 """
 
+import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,7 @@ from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.values import Each, Ragged, Rows, Step, described
 from fastload.registry import name, refuse
 
-__all__ = ["calculated", "cast", "elementwise", "to_numpy", "to_torch"]
+__all__ = ["OPERATORS", "calculated", "cast", "elementwise", "number", "to_numpy", "to_torch"]
 
 
 _FROM_NUMPY = torch.from_numpy  # as it was imported
@@ -25,19 +26,24 @@ _HALF = (torch.float16, torch.bfloat16, np.dtype(np.float16))
 
 def to_torch(rows: Rows) -> Rows:
     """Returns arrays as tensors of the same elements."""
-    if rows.is_torch:
-        return rows
-    call = _from_numpy
-    picks = replace(rows, is_python=False)
+    return rows if rows.is_torch else _converted(replace(rows, is_python=False), "torch", _tensor)
+
+
+def to_numpy(rows: Rows) -> Rows:
+    """Returns tensors as arrays that share their memory."""
+    return _converted(rows, "numpy", torch.Tensor.numpy)
+
+
+def _converted(rows: Rows, key: str, call: Callable[[Any], Any]) -> Rows:
     if rows.steps:
-        return picks.stepped(Step("torch", call))
+        return rows.stepped(Step(key, call))
     try:
-        return replace(picks, view=call(rows.view), probe=call(rows.probe))
+        return replace(rows, view=call(rows.view), probe=call(rows.probe))
     except (TypeError, ValueError) as error:
-        refuse(f"torch does not take the array: {error}")
+        return refuse(f"torch does not take the array: {error}")
 
 
-def _from_numpy(array: Any) -> Any:
+def _tensor(array: Any) -> Any:
     if array.flags.writeable:
         return _FROM_NUMPY(array)
     with warnings.catch_warnings():  # it is never written to
@@ -45,14 +51,18 @@ def _from_numpy(array: Any) -> Any:
         return _FROM_NUMPY(array)
 
 
-def to_numpy(rows: Rows) -> Rows:
-    """Returns tensors as arrays that share their memory."""
-    if rows.ndim == 0:
-        refuse("an array without dimensions is not known")
-    call = torch.Tensor.numpy
-    if rows.steps:
-        return rows.stepped(Step("numpy", call))
-    return replace(rows, view=call(rows.view), probe=call(rows.probe))
+def number(rows: Rows) -> Rows:
+    """Returns the Python numbers of samples of one element, as `item()` does."""
+    if rows.ndim:
+        if rows.shape != (1,) * rows.ndim:
+            refuse("item() of an array of several elements")
+        rows = rows.reshaped("item", lambda array: array.reshape(-1))
+    rows = to_numpy(rows) if rows.is_torch else rows
+    kind, size = rows.probe.dtype.kind, rows.probe.dtype.itemsize
+    if kind not in "biuf" or (kind == "u" and size == 8):
+        refuse(f"item() of {rows.probe.dtype} is not known")
+    wide = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}[kind]
+    return replace(cast(rows, wide), is_python=True)
 
 
 def cast(rows: Rows, dtype: Any) -> Rows:
@@ -113,21 +123,24 @@ def _check_range(array: Any, dtype: Any) -> None:
         raise ValueError(msg)
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda one, other: one + other,
-    "-": lambda one, other: one - other,
-    "*": lambda one, other: one * other,
-    "/": lambda one, other: one / other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-    "==": lambda one, other: one == other,
-    "!=": lambda one, other: one != other,
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda one, other: one in other,
+    "not in": lambda one, other: one not in other,
 }
+_ROUNDED_ONCE = OPERATORS.keys() - {"//", "%", "in", "not in"}
 """Operators whose result for an element is one correctly rounded operation on it."""
-
-
 _SMALL = 1 << 16
 
 
@@ -138,7 +151,7 @@ def calculated(symbol: str, left: Any, right: Any) -> Rows:
         NotNative: The operation is not known to be exact.
     """
     rows, other = (left, right) if isinstance(left, Rows) else (right, left)
-    if not isinstance(rows, Rows) or isinstance(other, Each) or symbol not in _OPERATORS:
+    if not isinstance(rows, Rows) or isinstance(other, Each) or symbol not in _ROUNDED_ONCE:
         refuse(f"{described(left)} {symbol} {described(right)} is not known")
     dtype = rows.probe.dtype
     if dtype in _HALF or _kind(dtype) == "c" or (_kind(dtype) == "b" and symbol not in "==!="):
@@ -149,7 +162,7 @@ def calculated(symbol: str, left: Any, right: Any) -> Rows:
     key: Any = (type(other).__name__, repr(other))
     if not is_number:
         key = _constant_key(rows, other)
-    call = _OPERATORS[symbol]
+    call = OPERATORS[symbol]
     is_left = rows is left
     made = rows.stepped(
         Step(

@@ -6,7 +6,7 @@ Owns which are known. What is not known is refused; nothing of the user's is run
 import ast
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fastload.lowering.reading import calls
@@ -26,24 +26,20 @@ from fastload.lowering.reading.subscript import differs, item
 from fastload.lowering.reading.values import Each, Index, Objects, described
 from fastload.registry import refuse
 
-__all__ = ["Expressions", "simple", "symbol"]
+__all__ = ["Expressions", "simple"]
 
 
 _MOST_STEPS = 5_000
 """Most statements and expressions of one method; loops over constants are counted each time."""
 
 
-_BINARY: dict[type[ast.operator], str] = {
+_SYMBOLS: dict[type[ast.operator | ast.cmpop], str] = {
     ast.Add: "+",
     ast.Sub: "-",
     ast.Mult: "*",
     ast.Div: "/",
     ast.FloorDiv: "//",
     ast.Mod: "%",
-}
-
-
-_COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
     ast.Lt: "<",
@@ -66,7 +62,7 @@ class Expressions(ABC):
 
     Attributes:
         is_memory: True if nothing but memory is touched, so far.
-        changes: How many changes outlived their expression: of a container, or of a name by `:=`.
+        changes: How many changes of a container outlived their expression.
     """
 
     def __init__(self, stored: Stored, index: Index | None = None) -> None:
@@ -112,21 +108,17 @@ class Expressions(ABC):
 
     def _value(self, node: ast.expr, scope: Scope) -> Any:
         self._count()
-        read = _EXPRESSIONS.get(type(node))
+        read = getattr(self, f"_{type(node).__name__.lower()}", None)
         if read is None:
             refuse(f"{type(node).__name__} is not read")
-        return read(self, node, scope)
+        return read(node, scope)
 
     def _truth(self, node: ast.expr, scope: Scope) -> bool:
         return truth(self._value(node, scope), f"`{ast.unparse(node)}`")
 
-    def _parts(self, value: Any, count: int | None = None) -> list[Any]:
-        """Returns the items of an iteration; their number is the same for all samples."""
-        return parts(value, count)
-
     def _looped(self, value: Any) -> Iterable[Any]:
         """Returns the items of a loop, which may change a container of the method's own meanwhile."""
-        items = self._parts(value)
+        items = parts(value)
         return value if self.is_own(value) else items
 
     def _constant(self, node: ast.Constant, scope: Scope) -> Any:  # noqa: ARG002
@@ -186,7 +178,7 @@ class Expressions(ABC):
     def _elements(self, nodes: list[ast.expr], scope: Scope) -> Iterator[Any]:
         for node in nodes:
             if isinstance(node, ast.Starred):
-                yield from self._parts(self._value(node.value, scope))
+                yield from parts(self._value(node.value, scope))
             else:
                 yield self._value(node, scope)
 
@@ -203,13 +195,13 @@ class Expressions(ABC):
                 made[known] = self._value(value, scope)
         return self.own(made)
 
-    def _list_comprehension(self, node: ast.ListComp, scope: Scope) -> Any:
+    def _listcomp(self, node: ast.ListComp, scope: Scope) -> Any:
         inner = scope.child()
         return self.own(
             [self._value(node.elt, inner) for _ in self._generated(node.generators, inner)]
         )
 
-    def _dict_comprehension(self, node: ast.DictComp, scope: Scope) -> Any:
+    def _dictcomp(self, node: ast.DictComp, scope: Scope) -> Any:
         inner = scope.child()
         made = {}
         for _ in self._generated(node.generators, inner):
@@ -230,25 +222,28 @@ class Expressions(ABC):
                 else:
                     yield
 
-    def _binary(self, node: ast.BinOp, scope: Scope) -> Any:
+    def _binop(self, node: ast.BinOp, scope: Scope) -> Any:
         left, right = self._value(node.left, scope), self._value(node.right, scope)
         made = self._combined(node.op, left, right)
         return self.own(made) if type(made) is list else made
 
     def _combined(self, operator: ast.operator, left: Any, right: Any) -> Any:
+        symbol = _SYMBOLS.get(type(operator))
+        if symbol is None:
+            refuse(f"the operator {type(operator).__name__} is not read")
         pair = left, right
         if any(isinstance(each, Each) for each in pair) and any(map(self.is_mixed, pair)):
-            refuse(f"{symbol(operator)} of {described(left)} and {described(right)} is not known")
-        return binary(symbol(operator), left, right)
+            refuse(f"{symbol} of {described(left)} and {described(right)} is not known")
+        return binary(symbol, left, right)
 
-    def _unary(self, node: ast.UnaryOp, scope: Scope) -> Any:
+    def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Any:
         if isinstance(node.op, ast.Not):
             return not self._truth(node.operand, scope)
         if isinstance(node.op, ast.USub):
             return negated(self._value(node.operand, scope))
         return refuse(f"{type(node.op).__name__} is not read")
 
-    def _boolean(self, node: ast.BoolOp, scope: Scope) -> Any:
+    def _boolop(self, node: ast.BoolOp, scope: Scope) -> Any:
         ends_at = isinstance(node.op, ast.Or)
         value: Any = None
         for each in node.values:
@@ -257,23 +252,18 @@ class Expressions(ABC):
                 break
         return value
 
-    def _comparison(self, node: ast.Compare, scope: Scope) -> Any:
-        if len(node.ops) != 1:  # each part is one truth for all samples
-            return self._chained(node, scope)
+    def _compare(self, node: ast.Compare, scope: Scope) -> Any:
         left = self._value(node.left, scope)
-        right = self._value(node.comparators[0], scope)
-        return compared(_COMPARE[type(node.ops[0])], left, right)
-
-    def _chained(self, node: ast.Compare, scope: Scope) -> bool:
-        left = self._value(node.left, scope)
+        made: Any = True
         for op, part in zip(node.ops, node.comparators, strict=True):
             right = self._value(part, scope)
-            if not truth(compared(_COMPARE[type(op)], left, right), f"`{ast.unparse(node)}`"):
-                return False
+            made = compared(_SYMBOLS[type(op)], left, right)
+            if len(node.ops) > 1 and not truth(made, f"`{ast.unparse(node)}`"):
+                break
             left = right
-        return True
+        return made
 
-    def _conditional(self, node: ast.IfExp, scope: Scope) -> Any:
+    def _ifexp(self, node: ast.IfExp, scope: Scope) -> Any:
         test = self._value(node.test, scope)
         if isinstance(test, Objects) and test.kinds == {bool} and len(set(test.values)) > 1:
             before = self.changes
@@ -284,24 +274,20 @@ class Expressions(ABC):
         is_first = truth(test, f"`{ast.unparse(node.test)}`")
         return self._value(node.body if is_first else node.orelse, scope)
 
-    def _named(self, node: ast.NamedExpr, scope: Scope) -> Any:
-        value = self._value(node.value, scope)
-        scope.set_outside(node.target.id, value)
-        self.changes += 1
-        return value
-
-    def _joined(self, node: ast.JoinedStr, scope: Scope) -> Any:
-        parts: list[tuple[Any, str, str]] = []
+    def _joinedstr(self, node: ast.JoinedStr, scope: Scope) -> Any:
+        values, formats = [], []
         for each in node.values:
+            value, spec = each, ""
             if isinstance(each, ast.FormattedValue):
+                value = each.value
+                if each.conversion >= 0:
+                    refuse("a conversion in an f-string is not read")
                 spec = "" if each.format_spec is None else self._value(each.format_spec, scope)
                 if isinstance(spec, Each):
                     refuse("a format that differs from sample to sample")
-                conversion = "" if each.conversion < 0 else chr(each.conversion)
-                parts.append((self._value(each.value, scope), conversion, spec))
-            else:
-                parts.append((self._value(each, scope), "", ""))
-        return formatted(parts)
+            values.append(self._value(value, scope))
+            formats.append(spec)
+        return formatted(values, formats)
 
     def _call(self, node: ast.Call, scope: Scope) -> Any:
         if isinstance(node.func, ast.Attribute):
@@ -330,39 +316,6 @@ class Expressions(ABC):
         self._steps += 1
         if self._steps > _MOST_STEPS:
             refuse("it has a long loop")
-
-
-_EXPRESSIONS: dict[type, Callable[..., Any]] = {
-    ast.Constant: Expressions._constant,
-    ast.Name: Expressions._name,
-    ast.Attribute: Expressions._attribute,
-    ast.Subscript: Expressions._subscript,
-    ast.Slice: Expressions._slice,
-    ast.Tuple: Expressions._tuple,
-    ast.List: Expressions._list,
-    ast.Dict: Expressions._dict,
-    ast.ListComp: Expressions._list_comprehension,
-    ast.DictComp: Expressions._dict_comprehension,
-    ast.BinOp: Expressions._binary,
-    ast.UnaryOp: Expressions._unary,
-    ast.BoolOp: Expressions._boolean,
-    ast.Compare: Expressions._comparison,
-    ast.IfExp: Expressions._conditional,
-    ast.NamedExpr: Expressions._named,
-    ast.JoinedStr: Expressions._joined,
-    ast.Call: Expressions._call,
-}
-
-
-def symbol(node: ast.operator) -> str:
-    """Returns an operator as it is written.
-
-    Raises:
-        NotNative: It is not known.
-    """
-    if type(node) not in _BINARY:
-        refuse(f"the operator {type(node).__name__} is not read")
-    return _BINARY[type(node)]
 
 
 def simple(key: Any) -> Any:

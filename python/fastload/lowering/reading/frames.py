@@ -5,7 +5,6 @@ dtype, which pandas itself is asked for. pandas is never imported here.
 """
 
 import sys
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +14,12 @@ from fastload.lowering.reading.values import Cells, Each, Index, Objects, check_
 from fastload.registry import refuse
 
 __all__ = [
-    "METHODS",
     "Indexer",
     "Row",
     "attribute",
     "is_frame",
     "is_of_frames",
     "item",
-    "length",
     "values",
 ]
 
@@ -61,11 +58,6 @@ def is_frame(value: Any) -> bool:
 def is_of_frames(value: Any) -> bool:
     """Returns true if a value is a frame, a series, a way into one or a row of one."""
     return isinstance(value, Indexer | Row) or is_frame(value)
-
-
-def length(frame: Any) -> int:
-    """Returns the number of a frame's rows."""
-    return len(frame.index)
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -148,7 +140,7 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
         refuse("a row of a frame that is not named by the index is not known")
     if is_by_label and rows.ends[0] < 0:
         refuse("a negative label of a frame is not known")
-    _check_within(rows, length(frame))
+    _check_within(rows, len(frame.index))
     if type(columns) is slice and not is_by_label:
         places = range(len(frame.columns))[columns]
         if places.step != 1 or not places:
@@ -218,29 +210,13 @@ def _cell(series: Any, key: Any, *, from_end: bool = False) -> Any:
     if not isinstance(key, Index):
         refuse("a cell that is not named by the index is not known")
     if not from_end:
-        _check_within(key, length(series))
+        _check_within(key, len(series))
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return taken(series.to_numpy(), key)
-    check_count(length(series))
+    check_count(len(series))
     texts = series.tolist()
     if set(map(type, texts)) != {str}:
         refuse(f"a column of {dtype} that is not all text, or has gaps, is not known")
     _check_within(key, len(texts))
     return Objects([texts[at] for at in key.values()])
-
-
-def _listed(value: Any) -> list[Any]:
-    """Returns a series as a list."""
-    if not is_frame(value) or value.ndim != 1:
-        refuse("tolist() of a row of a frame is not known")
-    listed: list[Any] = value.tolist()
-    return listed
-
-
-METHODS: dict[str, Callable[[Any], Any]] = {
-    "to_numpy": values,
-    "tolist": _listed,
-    "to_list": _listed,
-}
-"""The methods of frames, series and rows that are known."""

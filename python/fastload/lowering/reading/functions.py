@@ -14,23 +14,23 @@ import numpy as np
 import torch
 
 from fastload.lowering.reading import attributes, frames
-from fastload.lowering.reading.arithmetic import NUMBERS, PATHS, SIMPLE, lifted
+from fastload.lowering.reading.arithmetic import NUMBERS, PATHS, SIMPLE, lifted, with_text
 from fastload.lowering.reading.arrays import is_array
+from fastload.lowering.reading.elements import number
 from fastload.lowering.reading.members import is_encoding, parts
-from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Cells, Each, Index, Objects, Ragged, Rows, described
 from fastload.registry import refuse
 
 __all__ = ["FUNCTIONS"]
 
-_NOTHING = object()
+_OF_NUMBERS: tuple[Callable[..., Any], ...] = (min, max, abs, round, math.ceil, math.floor)
 _OURS = Each | attributes.Bound | frames.Indexer | Cells
 """Types of this package, which stand for values of other types."""
 
 
 def _len(reader: Any, value: Any) -> Any:
     if frames.is_frame(value):
-        return frames.length(value)
+        return len(value.index)
     if isinstance(value, Rows) and not value.is_scalar:
         if not value.shape:
             refuse("a tensor without dimensions has no length")
@@ -52,7 +52,7 @@ def _number(kind: type) -> Callable[..., Any]:
         if kind is int and isinstance(value, Index):
             return value
         if isinstance(value, Rows) and not value.is_python:
-            value = METHODS["item"](value)
+            value = number(value)
             if kind is not bool and value.probe.dtype == (np.int64 if kind is int else np.float64):
                 return value
         return lifted(kind, [value], lambda of: of in NUMBERS | {str}, f"{kind.__name__}()")
@@ -61,11 +61,7 @@ def _number(kind: type) -> Callable[..., Any]:
 
 
 def _str(_: Any, value: Any = "") -> Any:
-    if isinstance(value, Rows) and value.is_scalar and not value.is_python:
-        from_scalars = value.probe.dtype.kind in "iu" and not value.steps
-        if from_scalars:
-            return lifted(str, [METHODS["item"](value)], lambda kind: kind is int, "str()")
-    return lifted(str, [value], lambda kind: kind in SIMPLE | PATHS, "str()")
+    return lifted(str, [with_text(value)], lambda kind: kind in SIMPLE | PATHS, "str()")
 
 
 def _container(kind: type) -> Callable[..., Any]:
@@ -110,40 +106,11 @@ def _kinds_of(value: Any) -> set[type]:
     return {type(value)}
 
 
-def _is_tensor(_: Any, value: Any) -> bool:
-    return _isinstance(_, value, torch.Tensor)
-
-
-def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    def find(_: Any, *arguments: Any) -> Any:
-        if len(arguments) < 2:
-            refuse(f"{function.__name__}() of one thing is not known")
-        return lifted(function, list(arguments), lambda *kinds: set(kinds) <= NUMBERS, "min or max")
-
-    return find
-
-
-def _rounded(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda _, *arguments: lifted(
-        function, list(arguments), lambda *kinds: set(kinds) <= NUMBERS, function.__name__
+def _each(function: Callable[..., Any], kinds: frozenset[type], words: str) -> Callable[..., Any]:
+    """Returns the function that calls another with values of these types."""
+    return lambda _, *values: lifted(
+        function, list(values), lambda *of: kinds.issuperset(of), words
     )
-
-
-def _hasattr(_: Any, value: Any, attribute: Any) -> bool:
-    return _getattr(_, value, attribute, _NOTHING) is not _NOTHING
-
-
-def _getattr(_: Any, value: Any, attribute: Any, *default: Any) -> Any:
-    """Returns an attribute of an object of a user's class, or the default of a missing one."""
-    kind = type(value)
-    is_other = isinstance(value, _OURS | type) or kind.__module__ == "builtins"
-    if is_other or type(attribute) is not str:
-        refuse(f"an attribute of {described(value)} by its name is not known")
-    own = attributes.all_stored(value)
-    is_missing = attribute not in own and not default
-    if is_missing or not attributes.is_plain(kind) or attributes.is_of_class(kind, attribute):
-        refuse(f"{attribute} of {described(value)} is not known")
-    return own.get(attribute, *default)
 
 
 def _zip(_: Any, *several: Any) -> Any:
@@ -160,16 +127,6 @@ def _range(_: Any, *ends: Any) -> Any:
     return range(*ends)
 
 
-def _join(_: Any, *several: Any) -> Any:
-    return lifted(
-        os.path.join, list(several), lambda *kinds: set(kinds) <= {str} | PATHS, "os.path.join"
-    )
-
-
-def _path(_: Any, *several: Any) -> Any:
-    return lifted(pathlib.Path, list(several), lambda *kinds: set(kinds) <= {str} | PATHS, "Path()")
-
-
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     len: _len,
     int: _number(int),
@@ -180,19 +137,12 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     tuple: _container(tuple),
     dict: _dict,
     isinstance: _isinstance,
-    min: _extreme(min),
-    max: _extreme(max),
-    abs: _rounded(abs),
-    round: _rounded(round),
-    getattr: _getattr,
-    hasattr: _hasattr,
-    math.ceil: _rounded(math.ceil),
-    math.floor: _rounded(math.floor),
+    **{each: _each(each, NUMBERS, each.__name__) for each in _OF_NUMBERS},
     zip: _zip,
     enumerate: _enumerate,
     range: _range,
-    os.path.join: _join,
-    pathlib.Path: _path,
-    torch.is_tensor: _is_tensor,
+    os.path.join: _each(os.path.join, PATHS | {str}, "os.path.join"),
+    pathlib.Path: _each(pathlib.Path, PATHS | {str}, "Path()"),
+    torch.is_tensor: lambda _, value: _isinstance(_, value, torch.Tensor),
 }
 """The functions that are known, by the very object."""

@@ -10,9 +10,9 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fastload.lowering.reading import calls
 from fastload.lowering.reading.expressions import Expressions, simple
-from fastload.lowering.reading.members import is_immutable
+from fastload.lowering.reading.members import is_immutable, parts
+from fastload.lowering.reading.pictures import Picture
 from fastload.lowering.reading.scope import Scope, bound, unmangled
 from fastload.lowering.reading.source import parsed
 from fastload.lowering.reading.values import Each, described
@@ -111,10 +111,10 @@ class Interpreter(Expressions):
             case ast.Tuple() | ast.List():
                 if any(isinstance(each, ast.Starred) for each in target.elts):
                     refuse("a starred target is not read")
-                parts = self._parts(value, len(target.elts))
-                if len(parts) != len(target.elts):
-                    refuse(f"{len(parts)} values for {len(target.elts)} names")
-                for each, part in zip(target.elts, parts, strict=True):
+                values = parts(value, len(target.elts))
+                if len(values) != len(target.elts):
+                    refuse(f"{len(values)} values for {len(target.elts)} names")
+                for each, part in zip(target.elts, values, strict=True):
                     self._assign(each, part, scope)
             case ast.Subscript():
                 container = self._value(target.value, scope)
@@ -150,7 +150,7 @@ class Interpreter(Expressions):
     def _with(self, node: ast.With, scope: Scope) -> Any:
         for each in node.items:
             value = self._value(each.context_expr, scope)
-            if not calls.is_opened(value):
+            if not isinstance(value, Picture):
                 refuse(f"a with statement of {described(value)} is not read")
             if each.optional_vars is not None:
                 self._assign(each.optional_vars, value, scope)

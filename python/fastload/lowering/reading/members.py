@@ -3,12 +3,11 @@
 Owns which attributes of which types are known. Objects of the user's are read by `attributes`.
 """
 
-import pathlib
 import types
 from typing import Any, NamedTuple
 
 from fastload.lowering.reading import attributes, frames, pictures
-from fastload.lowering.reading.arithmetic import SIMPLE
+from fastload.lowering.reading.arithmetic import PATHS, SIMPLE
 from fastload.lowering.reading.arrays import is_array, of_rows
 from fastload.lowering.reading.row_methods import transposed
 from fastload.lowering.reading.values import Cells, Each, Index, Objects, Rows, described
@@ -31,9 +30,6 @@ _MOST_PARTS = 256
 """Longest container that a loop or an assignment goes through."""
 
 
-_PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
-
-
 _STR = (
     "capitalize casefold endswith join lower lstrip partition removeprefix removesuffix replace rpartition "
     "rsplit rstrip split splitlines startswith strip swapcase title upper zfill"
@@ -44,11 +40,8 @@ METHODS_OF: dict[type, str] = {
     str: _STR,
     dict: "get items keys values",
     list: "",  # append and extend of a list that the method made itself are known, too
-    int: "bit_length",
-    float: "is_integer",
-    bool: "bit_length",
     bytes: "decode",
-    **dict.fromkeys(_PATHS, "with_suffix with_name joinpath as_posix"),
+    **dict.fromkeys(PATHS, "with_suffix with_name joinpath as_posix"),
 }
 """Methods that run no user code, by exact type."""
 
@@ -67,7 +60,7 @@ def attribute(value: Any, attribute: str) -> Any:
         NotNative: It is not known.
     """
     if frames.is_of_frames(value):
-        if attribute in frames.METHODS:
+        if attribute == "to_numpy":
             return Method(value, attribute)
         return frames.attribute(value, attribute)
     if isinstance(value, pictures.Picture):

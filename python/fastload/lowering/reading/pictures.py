@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from fastload import registry
+from fastload import _lib, registry
+from fastload.images.chain import Chain, follow
+from fastload.lowering.formats import check_files
+from fastload.lowering.leaf import Leaf
+from fastload.lowering.reading.stored import Stored, column_of, memory_of
 from fastload.lowering.reading.values import Each, Objects, Rows, described
-from fastload.registry import name, refuse
+from fastload.lowering.torchvision_containers import flat
+from fastload.registry import NotNative, name, refuse
 
-__all__ = ["Picture", "call", "is_known", "method"]
+__all__ = ["Picture", "call", "is_known", "leaf_of", "method"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +113,71 @@ def _of_array(value: Any) -> Picture:
     return Picture(value, "L" if len(shape) == 2 else "RGB")
 
 
-def method(
-    reader: Any, picture: Picture, what: str, arguments: list[Any], named: dict[str, Any]
-) -> Any:
+def method(picture: Picture, what: str, arguments: list[Any], named: dict[str, Any]) -> Any:
     """Returns the result of a method of a picture.
 
     Raises:
         NotNative: It is not `convert("RGB")`.
     """
-    del reader
     is_plain = not picture.transforms and not named
     is_rgb = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == "RGB"
     if what == "convert" and is_rgb and picture.mode in (None, "RGB") and is_plain:
         return replace(picture, mode="RGB")
     return refuse(f"{what} of a picture is not known")
+
+
+def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
+    """Returns the leaf of pictures.
+
+    Args:
+        stored: Keeps the column.
+        picture: The pictures, with their transforms.
+        from_zero: As of the leaf.
+
+    Raises:
+        NotNative: A transform is Python, or no transform makes a tensor.
+    """
+    in_memory = picture.source if isinstance(picture.source, Rows) else None
+    paths = [] if isinstance(picture.source, Rows) else picture.source.values
+    source: Any = [] if in_memory is None else column_of(in_memory.view)
+    least = (0, 0) if in_memory is None else (in_memory.shape[0], in_memory.shape[1])
+    chain = Chain(1 if picture.mode == "L" else 3, source, least=least)
+    several = [step for each in picture.transforms for step in flat(each)]
+    done, stop = follow(chain, several)
+    if stop is not None:
+        refuse(f"{stop.why}, at position {done} of the transforms", stop.change)
+    if picture.mode is None or chain.on_pillow:
+        refuse("a sample has a picture in it", "end with a transform that makes a tensor")
+    settings: Any = ("RGB", chain.ops, chain.output())
+    exact = "bit for bit what Pillow and torch make of them"
+    if chain.random:
+        exact += ", given equal random parameters; these are drawn by Philox from the same ranges"
+    leaf = Leaf(
+        None,
+        "",
+        transforms=tuple(chain.names),
+        exact=exact,
+        wrap=chain.wrap,
+        is_read=True,
+        draws=chain.random,
+        from_zero=from_zero,
+    )
+    if in_memory is not None:
+        use = "pictures", memory_of(in_memory.view)[:-1]
+        native = stored.memo.of_objects(use, (), lambda: _lib.Image(source, *settings), settings)
+        found = leaf.over(native, f"{len(native)} images in memory")
+        return replace(found, heavy=len(chain.ops) > 1)
+    return _of_files(stored, leaf, paths, settings)
+
+
+def _of_files(stored: Stored, leaf: Leaf, paths: list[str], settings: Any) -> Leaf:
+    def make() -> Any:
+        foreign = check_files(paths)
+        return foreign if foreign is not None else _lib.Image(paths, *settings)
+
+    native = stored.memo.of_values(stored.place("images"), paths, make, settings)
+    if isinstance(native, NotNative):
+        raise native.again()
+    exact = f"{leaf.exact}; not compared with the dataset, which would open files"
+    found = replace(leaf, decode="JPEG, PNG and WebP files to RGB", heavy=True, exact=exact)
+    return found.over(native, f"{len(paths)} files")

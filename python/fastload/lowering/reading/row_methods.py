@@ -1,70 +1,55 @@
 """Methods of arrays and tensors that are known.
 
-Owns the table. Each is made on an array with one more dimension in front; those whose result for one sample could
+Owns the tables. Each is made on an array with one more dimension in front; those whose result for one sample could
 differ from that are not in it.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from fastload.lowering.reading.arrays import of_rows
-from fastload.lowering.reading.elements import calculated, cast, to_numpy
-from fastload.lowering.reading.values import Rows, Step, described
+from fastload.lowering.reading.elements import calculated, cast, number, to_numpy
+from fastload.lowering.reading.values import Rows, Step
 from fastload.registry import refuse
 
-__all__ = ["METHODS", "transposed"]
+__all__ = ["method_of", "transposed"]
+
+
+def method_of(rows: Rows, what: str) -> Callable[..., Rows] | None:
+    """Returns a method of samples as a function of the rows and the arguments; None if it is not known."""
+    return (_OF_TENSORS if rows.is_torch else _OF_ARRAYS).get(what)
 
 
 def _same(rows: Rows) -> Rows:
     return rows
 
 
-def _only_torch(rows: Rows, doing: str) -> None:
-    if not rows.is_torch:
-        refuse(f"{doing} of {described(rows)} is not known")
-
-
-def _only_numpy(rows: Rows, doing: str) -> None:
-    if rows.is_torch or rows.ndim == 0:
-        refuse(f"{doing} of {described(rows)} is not known")
-
-
-def _number(rows: Rows) -> Rows:
-    """Returns the Python numbers of samples without dimensions, as `item()` does."""
-    if rows.ndim:
-        if rows.shape != (1,) * rows.ndim:
-            refuse("item() of an array of several elements")
-        rows = rows.reshaped("item", lambda array: array.reshape(-1))
-    if rows.is_torch:
-        rows = rows.stepped(Step("numpy", torch.Tensor.numpy)) if rows.steps else _viewed(rows)
-    kind, size = rows.probe.dtype.kind, rows.probe.dtype.itemsize
-    if kind not in "biuf" or (kind == "u" and size == 8):
-        refuse(f"item() of {rows.probe.dtype} is not known")
-    wide = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}[kind]
-    return replace(cast(rows, wide), is_python=True)
-
-
-def _viewed(rows: Rows) -> Rows:
-    return replace(rows, view=rows.view.numpy(), probe=rows.probe.numpy())
-
-
-def _to(rows: Rows, dtype: Any) -> Rows:
-    _only_torch(rows, "to()")
-    return cast(rows, dtype)
-
-
 def _astype(rows: Rows, dtype: Any, *, copy: bool = True) -> Rows:  # noqa: ARG001 (the same numbers)
-    if rows.is_torch:
-        refuse("astype() of a tensor")
     return cast(rows, dtype)
+
+
+def _copied(rows: Rows) -> Rows:
+    if rows.is_scalar:
+        refuse("copy() of a NumPy scalar is not known")
+    return rows
+
+
+def _tolist(rows: Rows) -> Rows:
+    if rows.ndim:
+        refuse("tolist of an array is not known")
+    return number(rows)
+
+
+def _numpy(rows: Rows) -> Rows:
+    if rows.ndim == 0:
+        refuse("an array without dimensions is not known")
+    return to_numpy(rows)
 
 
 def _unsqueeze(rows: Rows, dim: int) -> Rows:
-    _only_torch(rows, "unsqueeze()")
     at = _int(dim) + (dim >= 0)
     return rows.reshaped(("unsqueeze", at), lambda array: array.unsqueeze(at))
 
@@ -100,27 +85,27 @@ def _transpose(rows: Rows, *dims: Any) -> Rows:
     return _permute(rows, *order)
 
 
+def transposed(rows: Rows) -> Rows:
+    """Returns the `T` of each sample."""
+    if rows.is_torch and rows.ndim != 2:
+        refuse("T of a tensor that has not two dimensions")
+    return _permute(rows, *range(rows.ndim)[::-1])
+
+
 def _reshape(rows: Rows, *shape: Any) -> Rows:
     shape = tuple(shape[0]) if len(shape) == 1 and type(shape[0]) in (tuple, list) else shape
-    if (not rows.is_torch and rows.ndim == 0) or not all(type(each) is int for each in shape):
+    if rows.is_scalar or not all(type(each) is int for each in shape):
         refuse("reshape() of a scalar, or to another shape than ints, is not known")
-    whole = np.empty(rows.shape, np.bool_).reshape(shape).shape if rows.shape else shape
-    if not rows.shape and any(each not in (1, -1) for each in shape):
-        refuse("a sample has another number of elements")
-    whole = tuple(1 if not rows.shape else each for each in whole)
+    whole = np.empty(rows.shape, np.bool_).reshape(shape).shape
     if not rows.is_torch and not whole:
         refuse("an array without dimensions is not known")
-    return (
-        rows.stepped(
-            Step(
-                ("reshape", whole),
-                lambda array: array.reshape(len(array), *whole),
-                is_pointwise=False,
-            )
-        )
-        if not _is_viewable(rows, whole)
-        else rows.reshaped(("reshape", whole), lambda array: array.reshape(len(array), *whole))
-    )
+
+    def call(array: Any) -> Any:
+        return array.reshape(len(array), *whole)
+
+    if _is_viewable(rows, whole):
+        return rows.reshaped(("reshape", whole), call)
+    return rows.stepped(Step(("reshape", whole), call, is_pointwise=False))
 
 
 def _is_viewable(rows: Rows, shape: tuple[int, ...]) -> bool:
@@ -136,9 +121,7 @@ def _is_viewable(rows: Rows, shape: tuple[int, ...]) -> bool:
 
 
 def _view(rows: Rows, *shape: Any) -> Rows:
-    if not rows.is_torch or any(isinstance(each, torch.dtype) for each in shape):
-        refuse("view() of an array, or as another dtype, is not known")
-    if rows.steps and any(not step.is_pointwise for step in rows.steps):
+    if any(not step.is_pointwise for step in rows.steps):
         refuse("view() after other operations is not known")
     made = _reshape(rows, *shape)
     if len(made.steps) != len(rows.steps):
@@ -150,18 +133,6 @@ def _flatten(rows: Rows) -> Rows:
     return _reshape(rows, -1)
 
 
-def transposed(rows: Rows) -> Rows:
-    """Returns the `T` of each sample."""
-    if rows.is_torch and rows.ndim != 2:
-        refuse("T of a tensor that has not two dimensions")
-    return _permute(rows, *range(rows.ndim)[::-1])
-
-
-def _numpy(rows: Rows) -> Rows:
-    _only_torch(rows, "numpy()")
-    return to_numpy(rows)
-
-
 def _int(value: Any) -> int:
     if type(value) is not int:
         refuse(f"a dimension {value!r} is not known")
@@ -169,31 +140,25 @@ def _int(value: Any) -> int:
 
 
 def _caster(dtype: torch.dtype) -> Callable[[Rows], Rows]:
-    return lambda rows: _to(rows, dtype)
-
-
-def _torch_only(method: Callable[[Rows], Rows]) -> Callable[[Rows], Rows]:
-    def call(rows: Rows) -> Rows:
-        _only_torch(rows, "a method of tensors")
-        return method(rows)
-
-    return call
-
-
-def _copied(rows: Rows) -> Rows:
-    _only_numpy(rows, "copy()")
-    return rows
+    return lambda rows: cast(rows, dtype)
 
 
 def _calculator(symbol: str) -> Callable[[Rows, Any], Rows]:
-    def call(rows: Rows, other: Any) -> Rows:
-        _only_torch(rows, "a method of tensors")
-        return calculated(symbol, rows, other)
-
-    return call
+    return lambda rows, other: calculated(symbol, rows, other)
 
 
-METHODS: dict[str, Callable[..., Any]] = {
+_OF_BOTH: dict[str, Callable[..., Rows]] = {
+    "flatten": _flatten,
+    "item": number,
+    "ravel": _flatten,
+    "reshape": _reshape,
+    "squeeze": _squeeze,
+    "tolist": _tolist,
+    "transpose": _transpose,
+}
+_OF_ARRAYS: dict[str, Callable[..., Rows]] = {**_OF_BOTH, "astype": _astype, "copy": _copied}
+_OF_TENSORS: dict[str, Callable[..., Rows]] = {
+    **_OF_BOTH,
     "float": _caster(torch.float32),
     "double": _caster(torch.float64),
     "half": _caster(torch.float16),
@@ -203,27 +168,15 @@ METHODS: dict[str, Callable[..., Any]] = {
     "short": _caster(torch.int16),
     "byte": _caster(torch.uint8),
     "bool": _caster(torch.bool),
-    "to": _to,
-    "type": _to,
-    "astype": _astype,
-    "clone": _torch_only(_same),
-    "contiguous": _torch_only(_same),
-    "detach": _torch_only(_same),
-    "cpu": _torch_only(_same),
-    "copy": _copied,
+    "to": cast,
+    "type": cast,
+    **dict.fromkeys(("clone", "contiguous", "cpu", "detach"), _same),
     "numpy": _numpy,
-    "item": _number,
     "add": _calculator("+"),
     "sub": _calculator("-"),
     "mul": _calculator("*"),
     "div": _calculator("/"),
     "unsqueeze": _unsqueeze,
-    "squeeze": _squeeze,
     "permute": _permute,
-    "transpose": _transpose,
-    "reshape": _reshape,
     "view": _view,
-    "flatten": _flatten,
-    "ravel": _flatten,
 }
-"""The methods of samples that are known, as functions of the rows and the arguments."""

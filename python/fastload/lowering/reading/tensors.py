@@ -11,8 +11,8 @@ import torch
 
 from fastload.lowering.reading.arithmetic import lifted
 from fastload.lowering.reading.arrays import of_rows
-from fastload.lowering.reading.elements import cast, elementwise, to_torch
-from fastload.lowering.reading.row_methods import METHODS
+from fastload.lowering.reading.elements import cast, elementwise, number, to_torch
+from fastload.lowering.reading.row_methods import method_of
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, described, objects_of
 from fastload.registry import refuse
 
@@ -54,7 +54,7 @@ def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
 def _item(value: Any) -> Any:
     """Returns the Python numbers of NumPy's scalars; other values as they are."""
     is_scalar = isinstance(value, Rows) and value.is_scalar and not value.is_python
-    return METHODS["item"](value) if is_scalar else value
+    return number(value) if is_scalar else value
 
 
 def _check_modes() -> None:
@@ -79,13 +79,15 @@ def _np_array(reader: Any, value: Any, dtype: Any = None) -> Any:
     return _array(reader, value, dtype, is_torch=False)
 
 
-def _method(name: str) -> Callable[..., Any]:
-    """Returns the function that does as a method of arrays does."""
+def _method(name: str, *, is_torch: bool) -> Callable[..., Any]:
+    """Returns the function that does as a method of arrays, or of tensors, does."""
 
     def call(_: Any, value: Any, *arguments: Any) -> Any:
-        if not isinstance(value, Rows) or value.is_scalar:
+        is_array = isinstance(value, Rows) and not value.is_scalar and value.is_torch == is_torch
+        method = method_of(value, name) if is_array else None
+        if method is None:
             refuse(f"{name}() of {described(value)} is not known")
-        return METHODS[name](value, *arguments)
+        return method(value, *arguments)
 
     return call
 
@@ -120,6 +122,8 @@ def _legacy(dtype: torch.dtype | None) -> Callable[..., Any]:
     return make
 
 
+_OF_TORCH = "unsqueeze squeeze permute transpose reshape flatten clone"
+_OF_NUMPY = "transpose reshape ravel"
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     torch.tensor: _tensor,
     torch.as_tensor: _tensor,
@@ -127,23 +131,12 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     torch.LongTensor: _legacy(torch.int64),
     torch.FloatTensor: _legacy(torch.float32),
     torch.Tensor: _legacy(None),
-    torch.unsqueeze: _method("unsqueeze"),
-    torch.squeeze: _method("squeeze"),
-    torch.permute: _method("permute"),
-    torch.transpose: _method("transpose"),
-    torch.reshape: _method("reshape"),
-    torch.flatten: _method("flatten"),
-    torch.clone: _method("clone"),
+    **{getattr(torch, each): _method(each, is_torch=True) for each in _OF_TORCH.split()},
     np.expand_dims: _expanded,
-    np.transpose: _method("transpose"),
-    np.reshape: _method("reshape"),
-    np.ravel: _method("ravel"),
+    **{getattr(np, each): _method(each, is_torch=False) for each in _OF_NUMPY.split()},
     np.ascontiguousarray: _np_array,
     np.array: _np_array,
     np.asarray: _np_array,
-    np.float32: _np_scalar(np.float32),
-    np.float64: _np_scalar(np.float64),
-    np.int64: _np_scalar(np.int64),
-    np.int32: _np_scalar(np.int32),
+    **{each: _np_scalar(each) for each in (np.float32, np.float64, np.int64, np.int32)},
 }
 """The functions that are known, by the very object."""

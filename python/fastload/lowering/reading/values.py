@@ -6,7 +6,7 @@ them, by Python, NumPy or torch itself; it is allowed only where that gives each
 """
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ __all__ = [
     "Ragged",
     "Rows",
     "Step",
+    "fields",
     "objects_of",
     "over",
     "tried",
@@ -109,6 +110,11 @@ class Rows(Each):
     is_python: bool = False
 
     @property
+    def count(self) -> int:
+        """The number of samples."""
+        return len(self.view if self.picks is None else self.picks)
+
+    @property
     def is_torch(self) -> bool:
         """True if samples are tensors."""
         return isinstance(self.probe, torch.Tensor)
@@ -156,12 +162,10 @@ class Ragged(Each):
     Attributes:
         values: All elements, a tensor or a NumPy array of our own.
         lengths: The length of each sample.
-        is_list: True if samples are lists of Python numbers.
     """
 
     values: Any
     lengths: list[int]
-    is_list: bool = False
 
 
 def over(array: Any, *, owner: Any = None, is_ours: bool = False) -> Rows:
@@ -181,12 +185,20 @@ def objects_of(value: Each, doing: str) -> Objects:
         check_count(value.count)
         return Objects(list(value.values()))
     if isinstance(value, Rows) and value.is_python:
-        check_count(len(value.view) if value.picks is None else len(value.picks))
+        check_count(value.count)
         array = value.view
         for step in value.steps:
             array = step.call(array)
         return Objects((array if value.picks is None else array[value.picks]).tolist())
     return refuse(f"{doing} of {described(value)} is not known")
+
+
+def fields(dicts: list[dict[Any, Any]]) -> dict[Any, Objects]:
+    """Returns the values of dicts, one for each sample, by their keys; refuses dicts of several keys."""
+    keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in dicts}
+    if len(keys) != 1 or not (names := keys.pop()):
+        refuse("dicts of several keys")
+    return {key: Objects([each[key] for each in dicts]) for key in names}
 
 
 def check_count(count: int) -> None:
@@ -214,18 +226,6 @@ def described(value: Any) -> str:
     if isinstance(value, Cells):
         return "an array of objects"
     return name(value) if not isinstance(value, Each) else type(value).__name__.lower()
-
-
-def uniform(values: Iterable[bool], what: str) -> bool:
-    """Returns the truth that is the same for all samples.
-
-    Raises:
-        NotNative: It differs between samples.
-    """
-    truths = set(values)
-    if len(truths) != 1:
-        refuse(f"{what} differs from sample to sample")
-    return truths.pop()
 
 
 def tried(call: Callable[..., Any], *arguments: Any) -> Any:

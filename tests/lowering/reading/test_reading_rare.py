@@ -54,6 +54,9 @@ def attributes():
         "arrays": some(np.ones(2), torch.ones(2)),
         "parameters": [torch.nn.Parameter(torch.ones(2), requires_grad=False)] * N,
         "by_floats": [{1.5: 2}] * N,
+        "columns": torch.arange(3.0 * N).reshape(3, N),
+        "grid": np.arange(3.0 * N).reshape(3, N),
+        "blocks": torch.arange(60.0 * N).reshape(3, N, 4, 5),
         "names": {"fine": 1},
         "nothing": None,
         "three": 3,
@@ -98,11 +101,14 @@ REFUSED = {
     "self.mark(named) if self.flag[i] else 1": CHANGES,
     "(j := 1.0) if self.flag[i] else 0.0": "NamedExpr is not read",
     "0.0 if self.flag[i] else [j := 1.0][0]": "NamedExpr is not read",
+    "self.blocks[(i, 0), :]": "an index by several values",
     "len(self.by_floats[i].items())": "dicts of several keys",
 }
 
 READ = [
     "torch.is_tensor(self.parameters[i])",
+    "self.columns[:, i], self.blocks[:, i, 0], self.blocks[:, :, i % 4, 1:]",
+    "self.grid[:, i], self.grid[:, i, ..., None]",
     "self.fine[i] is None",
     "self.dicts[i].get('box') is None, self.dicts[i].get('box', self.a[i])",
     "(7, 8)[self.ones[i]], [7, None][self.number[i] // 3] is None",

@@ -21,7 +21,7 @@ from fastload.lowering.reading.values import (
 )
 from fastload.registry import refuse
 
-__all__ = ["check_array", "is_array", "of_rows", "taken"]
+__all__ = ["check_array", "differs", "is_array", "is_plain", "of_rows", "taken"]
 
 
 _EXACT = (np.ndarray, np.memmap, torch.Tensor)
@@ -33,11 +33,7 @@ def is_array(value: Any) -> bool:
 
 
 def check_array(array: Any) -> None:
-    """Refuses arrays whose rows are not plain numbers in memory.
-
-    Raises:
-        NotNative: Why.
-    """
+    """Refuses arrays whose rows are not plain numbers in memory."""
     if type(array) is torch.Tensor:
         if array.requires_grad:
             refuse("a tensor requires gradients", "detach() it")
@@ -51,16 +47,8 @@ def check_array(array: Any) -> None:
         refuse("an array has foreign byte order", "convert it to this machine's")
 
 
-def taken(array: Any, key: Any) -> Each:
-    """Indexes an array with an index that differs between samples.
-
-    Args:
-        array: The user's, the same for all samples.
-        key: An `Each`, a slice or a tuple with an `Each` in it.
-
-    Raises:
-        NotNative: It is not known, or leaves the array.
-    """
+def taken(array: Any, key: Any) -> Rows:
+    """Indexes an array of the user's with an index that differs between samples."""
     check_array(array)
     if type(key) is tuple:
         return _taken_at(array, key)
@@ -73,48 +61,47 @@ def taken(array: Any, key: Any) -> Each:
     return _picked(array, _places(key, array))
 
 
-def _taken_at(array: Any, key: tuple[Any, ...]) -> Each:
-    places = [place for place, part in enumerate(key) if _differs(part)]
-    before = key[: places[0]]
-    are_whole = all(type(part) is slice and part == slice(None) for part in before)
-    if len(places) != 1 or not are_whole or places[0] >= array.ndim:
+def _taken_at(array: Any, key: tuple[Any, ...]) -> Rows:
+    places = [place for place, part in enumerate(key) if differs(part)]
+    at, part = places[0], key[places[0]]
+    before, behind = key[:at], key[at + 1 :]
+    are_whole = all(type(each) is slice and each == slice(None) for each in before)
+    if len(places) != 1 or type(part) is tuple or not are_whole or at >= array.ndim:
         refuse("an index by several values, or behind other than full slices, is not known")
-    if before:
-        move = torch.movedim if type(array) is torch.Tensor else np.moveaxis
-        moved = taken(move(array, places[0], 0), key[places[0]])
-        if type(key[places[0]]) is slice:
-            refuse("a window along another dimension than the first is not known")
-        assert isinstance(moved, Rows)
-        moved = replace(moved, owner=array)
-    else:
-        moved = taken(array, key[0])
-    assert isinstance(moved, Rows)
-    lead = [slice(None)] if type(key[0]) is slice else []
-    rest = (*lead, *before, *key[places[0] + 1 :])
-    return of_rows(moved, rest) if rest else moved
-
-
-def _differs(part: Any) -> bool:
     if type(part) is slice:
-        return any(isinstance(each, Each) for each in (part.start, part.stop, part.step))
-    return isinstance(part, Each)
+        if before:
+            refuse("a window along another dimension than the first is not known")
+        moved, before = taken(array, part), (slice(None),)
+    elif before:
+        move = torch.movedim if type(array) is torch.Tensor else np.moveaxis
+        moved = replace(taken(move(array, at, 0), part), owner=array)
+    else:
+        moved = taken(array, part)
+    return of_rows(moved, (*before, *behind)) if before or behind else moved
+
+
+def differs(key: Any) -> bool:
+    """Returns true if an index differs from sample to sample."""
+    if type(key) is slice:
+        return any(isinstance(each, Each) for each in (key.start, key.stop, key.step))
+    return isinstance(key, Each) or (type(key) is tuple and any(map(differs, key)))
+
+
+def is_plain(key: Any) -> bool:
+    """Returns true if an index consists of ints, slices of ints, `...` and None."""
+    if type(key) is slice:
+        return {type(key.start), type(key.stop), type(key.step)} <= {int, type(None)}
+    if type(key) is tuple:
+        return all(type(part) is not tuple and is_plain(part) for part in key)
+    return key is None or key is ... or type(key) is int
 
 
 def _rows(array: Any, index: Index) -> Rows:
-    first, last = _within(index, len(array))
+    index = index.within(len(array))
     if index.step < 0:
-        return _picked(array, np.arange(index.count) * index.step + first)
-    return over(array[first : last + 1 : index.step], owner=array)
-
-
-def _within(index: Index, length: int) -> tuple[int, int]:
-    """Returns the places of the first and the last sample; from the end where all are negative."""
+        return _picked(array, np.arange(index.count) * index.step + index.first)
     low, high = index.ends
-    shift = length if high < 0 else 0
-    if low + shift < 0 or high + shift >= length:
-        refuse(f"its indices go from {low} to {high}, and what they index has {length}")
-    first = index.first + shift
-    return first, first + index.step * (index.count - 1)
+    return over(array[low : high + 1 : index.step], owner=array)
 
 
 def _windows(array: Any, window: slice) -> Rows:
@@ -163,16 +150,10 @@ def _picked(array: Any, places: np.ndarray[Any, Any]) -> Rows:
 
 
 def of_rows(rows: Rows, key: Any) -> Rows:
-    """Indexes each sample with an index that is the same for all.
-
-    Raises:
-        NotNative: It is not known, or fails.
-    """
+    """Indexes each sample with an index that is the same for all."""
     parts = key if type(key) is tuple else (key,)
-    for part in parts:
-        ends = (part.start, part.stop, part.step) if type(part) is slice else (part,)
-        if not all(end is None or end is ... or type(end) is int for end in ends):
-            refuse("an array indexed by an array or a list is not known")
+    if not is_plain(key):
+        refuse("an array indexed by an array or a list is not known")
     whole = (slice(None), *parts)
     made = rows.reshaped(("[]", repr(parts)), lambda array: array[whole])
     if made.ndim == 0 and ... in parts:

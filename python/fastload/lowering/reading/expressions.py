@@ -11,6 +11,7 @@ from typing import Any
 
 from fastload.lowering.reading import calls
 from fastload.lowering.reading.arithmetic import binary, chosen, compared, formatted, negated, truth
+from fastload.lowering.reading.arrays import differs
 from fastload.lowering.reading.attributes import Bound, Getter
 from fastload.lowering.reading.members import (
     Method,
@@ -22,7 +23,7 @@ from fastload.lowering.reading.members import (
 )
 from fastload.lowering.reading.scope import Scope, unmangled
 from fastload.lowering.reading.stored import Stored
-from fastload.lowering.reading.subscript import differs, item
+from fastload.lowering.reading.subscript import item
 from fastload.lowering.reading.values import Each, Index, Objects, described
 from fastload.registry import refuse
 

@@ -5,6 +5,7 @@ dtype, which pandas itself is asked for. pandas is never imported here.
 """
 
 import sys
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +14,7 @@ from fastload.lowering.reading.arrays import taken
 from fastload.lowering.reading.values import Cells, Each, Index, Objects, check_count
 from fastload.registry import refuse
 
-__all__ = [
-    "Indexer",
-    "Row",
-    "attribute",
-    "is_frame",
-    "is_of_frames",
-    "item",
-    "values",
-]
+__all__ = ["Indexer", "Row", "attribute", "is_frame", "is_of_frames", "item", "values"]
 
 
 class Indexer(NamedTuple):
@@ -31,19 +24,19 @@ class Indexer(NamedTuple):
     kind: str
 
 
+@dataclass(frozen=True, eq=False)
 class Row(Each):
     """One row of a frame for each sample, a Series.
 
-    Args:
-        frame: The frame.
-        key: Which row, an `Each`.
-        columns: The places of its columns.
+    Attributes:
+        frame: The frame, with the columns of the row.
+        first: The first row, as pandas makes it.
+        index: The place of each sample's row.
     """
 
-    def __init__(self, frame: Any, key: Any, columns: range) -> None:
-        self.frame = frame
-        self.key = key
-        self.columns = columns
+    frame: Any
+    first: Any
+    index: Index
 
 
 def _class(name: str) -> Any:
@@ -61,44 +54,28 @@ def is_of_frames(value: Any) -> bool:
 
 
 def attribute(value: Any, name: str) -> Any:
-    """Returns an attribute of a frame, a series or a row.
-
-    Raises:
-        NotNative: It is not known.
-    """
-    if is_frame(value):
-        if name in ("iloc", "loc"):
-            return Indexer(value, name)
-        if name == "values":
-            return values(value)
-        if name in ("shape", "empty"):
-            return getattr(value, name)
-        if _is_column(value, name):
-            return item(value, name)
-    if isinstance(value, Row):
-        if name == "values":
-            return values(value)
-        names = [value.frame.columns[at] for at in value.columns]
-        if name in names and not hasattr(_class("Series"), name):
-            return item(value, name)
-    return refuse(f"{name} of a frame is not known")
-
-
-def _is_column(frame: Any, name: str) -> bool:
-    kind = _class("DataFrame")
-    return type(frame) is kind and not hasattr(kind, name) and name in list(frame.columns)
+    """Returns an attribute of a frame, a series or a row."""
+    if name == "values":
+        return values(value)
+    if is_frame(value) and name in ("iloc", "loc"):
+        return Indexer(value, name)
+    if is_frame(value) and name == "shape":
+        return value.shape
+    frame, kind = (value.frame, "Series") if isinstance(value, Row) else (value, "DataFrame")
+    if type(frame) is not _class("DataFrame") or hasattr(_class(kind), name):
+        refuse(f"{name} of a frame is not known")
+    return item(value, name)
 
 
 def values(value: Any) -> Any:
     """Returns the array of a frame, a series or a row."""
     if isinstance(value, Row):
-        part = value.frame.iloc[:, value.columns.start : value.columns.stop]
-        _check_row(part.iloc[0])
-        row = part.iloc[0].to_numpy()
-        array = part.to_numpy()
+        row, array = _known(value.first).to_numpy(), value.frame.to_numpy()
         if row.dtype != array.dtype or array.dtype.kind not in "biuf":
             refuse(f"a row of {row.dtype} is not known")
-        return taken(array, value.key)
+        return taken(array, value.index)
+    if isinstance(value, Indexer):
+        refuse("values of a frame's indexer is not known")
     array = value.to_numpy()
     if array.ndim != 1 or (isinstance(value.dtype, np.dtype) and array.dtype != object):
         return array
@@ -109,23 +86,18 @@ def values(value: Any) -> Any:
 
 
 def item(value: Any, key: Any) -> Any:
-    """Returns `value[key]`.
-
-    Raises:
-        NotNative: It is not known.
-    """
+    """Returns `value[key]`."""
     if isinstance(value, Row):
         return _of_row(value, key)
     if isinstance(value, Indexer):
         return _indexed(value, key)
-    if type(value) is _class("DataFrame"):
-        if type(key) is list and all(type(each) is str for each in key):
-            return value[key]
-        if type(key) is not str or list(value.columns).count(key) != 1:
-            refuse(f"a frame indexed by {key!r} is not known")
-        return value[key]
-    _check_labels(value)
-    return _cell(value, key)
+    if type(value) is not _class("DataFrame"):
+        _check_labels(value)
+        return _cell(value, key)
+    is_several = type(key) is list and all(type(each) is str for each in key)
+    if not is_several and (type(key) is not str or list(value.columns).count(key) != 1):
+        refuse(f"a frame indexed by {key!r} is not known")
+    return value[key]
 
 
 def _indexed(indexer: Indexer, key: Any) -> Any:
@@ -134,89 +106,63 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
     if is_by_label:
         _check_labels(frame)
     if type(frame) is _class("Series"):
-        return _cell(frame, key, from_end=not is_by_label)
-    rows, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
-    if not isinstance(rows, Index):
-        refuse("a row of a frame that is not named by the index is not known")
-    if is_by_label and rows.ends[0] < 0:
-        refuse("a negative label of a frame is not known")
-    _check_within(rows, len(frame.index))
-    if type(columns) is slice and not is_by_label:
+        return _cell(frame, key)
+    index, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
+    _check_within(index, frame)
+    if type(columns) is slice and (columns == slice(None) or not is_by_label):
         places = range(len(frame.columns))[columns]
         if places.step != 1 or not places:
             refuse("columns that are not side by side")
-        return Row(frame, rows, places)
-    if type(columns) is slice and columns == slice(None):
-        return Row(frame, rows, range(len(frame.columns)))
+        return Row(frame.iloc[:, columns], frame.iloc[0, columns], index)
     if is_by_label:
-        return _cell(item(frame, columns), rows)
+        return _cell(item(frame, columns), index)
     if type(columns) is not int:
         refuse(f"a frame indexed by {columns!r} is not known")
-    return _cell(frame.iloc[:, columns], rows)
+    return _cell(frame.iloc[:, columns], index)
 
 
 def _check_labels(frame: Any) -> None:
-    """Refuses labels that are not 0, 1, 2, …: they may be anywhere.
-
-    Raises:
-        NotNative: They are others.
-    """
+    """Refuses labels that are not 0, 1, 2, …: they may be anywhere."""
     index = frame.index
     if type(index) is not _class("RangeIndex") or (index.start, index.step) != (0, 1):
         refuse("a frame's labels are not 0, 1, 2, …", "use iloc, or reset_index(drop=True)")
 
 
-def _check_within(index: Index, rows: int) -> None:
-    low, high = index.ends
-    if low < 0 or high >= rows:
-        refuse(f"its indices go from {low} to {high}, and the frame has {rows} rows")
+def _check_within(index: Any, frame: Any) -> None:
+    """Refuses what names no row of a frame or a series for each sample, counted from its start."""
+    if not isinstance(index, Index) or index.ends[0] < 0:
+        refuse("a row of a frame that is not named by the index is not known")
+    index.within(len(frame))
 
 
-def _check_row(row: Any) -> None:
-    """Refuses rows of pandas' own dtypes but text: they have NA where a column has nan.
-
-    Raises:
-        NotNative: It is one.
-    """
+def _known(row: Any) -> Any:
+    """Refuses rows of pandas' own dtypes but text: they have NA where a column has nan."""
     if not isinstance(row.dtype, np.dtype | _class("StringDtype")):
         refuse(f"a row of {row.dtype} is not known")
+    return row
 
 
 def _of_row(row: Row, key: Any) -> Any:
-    frame = row.frame
-    names = list(frame.columns)[row.columns.start : row.columns.stop]
-    if type(key) is str and names.count(key) == 1:
-        place = row.columns.start + names.index(key)
-    elif type(key) is slice and all(type(e) in (int, type(None)) for e in (key.start, key.stop)):
-        places = row.columns[key]
-        if places.step != 1 or not places:
-            refuse("columns that are not side by side")
-        return Row(frame, row.key, places)
-    else:
+    names = list(row.frame.columns)
+    if type(key) is not str or names.count(key) != 1:
         refuse(f"a row of a frame indexed by {key!r} is not known")
-    first = frame.iloc[0, row.columns.start : row.columns.stop]
-    _check_row(first)
-    cell = first.iloc[place - row.columns.start]
-    column = frame.iloc[:, place]
+    place = names.index(key)
+    cell, column = _known(row.first).iloc[place], row.frame.iloc[:, place]
     if isinstance(cell, np.generic) and column.dtype != cell.dtype:
         if column.dtype.kind not in "biuf" or cell.dtype != np.float64 or column.dtype.itemsize > 8:
             refuse(f"a row of a frame makes {cell.dtype} of {column.dtype}")
-        return taken(column.to_numpy().astype(cell.dtype), row.key)
-    return _cell(column, row.key)
+        return taken(column.to_numpy().astype(cell.dtype), row.index)
+    return _cell(column, row.index)
 
 
-def _cell(series: Any, key: Any, *, from_end: bool = False) -> Any:
+def _cell(series: Any, index: Any) -> Any:
     """Returns one value of a series for each sample."""
-    if not isinstance(key, Index):
-        refuse("a cell that is not named by the index is not known")
-    if not from_end:
-        _check_within(key, len(series))
+    _check_within(index, series)
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-        return taken(series.to_numpy(), key)
+        return taken(series.to_numpy(), index)
     check_count(len(series))
     texts = series.tolist()
     if set(map(type, texts)) != {str}:
         refuse(f"a column of {dtype} that is not all text, or has gaps, is not known")
-    _check_within(key, len(texts))
-    return Objects([texts[at] for at in key.values()])
+    return Objects([texts[at] for at in index.values()])

@@ -55,6 +55,14 @@ class Index(Each):
         """Returns the value for each sample."""
         return range(self.first, self.first + self.step * self.count, self.step)
 
+    def within(self, length: int) -> "Index":
+        """Returns the places in what has so many items, from its end where all values are negative."""
+        low, high = self.ends
+        shift = length if high < 0 else 0
+        if low + shift < 0 or high + shift >= length:
+            refuse(f"its indices go from {low} to {high}, and what they index has {length}")
+        return replace(self, first=self.first + shift)
+
 
 @dataclass(frozen=True, eq=False)
 class Objects(Each):

@@ -1,8 +1,9 @@
 """Reading: lowers datasets of users' classes to columns, from the source of `__getitem__`.
 
 An abstract interpreter goes through the method once, with attributes as they are now and an index that stands for
-all of them. Nothing of the user's is run. What it does not know is refused with its line, and Python makes the
-samples. What it found is compared with some samples before it is used, where that opens no file.
+all of them. Nothing of the user's is run. What it does not know is refused with its line, by `NotNative`, which
+everything in this package may raise; Python makes the samples then. What it found is compared with some samples
+before it is used, where that opens no file.
 """
 
 import contextlib
@@ -71,8 +72,7 @@ def _read(dataset: Any, memo: Memo) -> Any:
     reader = Interpreter(stored, index)
     with _no_collection():
         value = reader.call(getitem, [dataset, index], {})
-    exact = "bit for bit, as its code says"
-    structure = Builder(stored, count, not reader.is_plain, exact).structure(value)
+    structure = Builder(stored, count, not reader.is_plain).structure(value)
     found = list(leaves(structure))
     if not found or any(len(leaf.native) != count for _, leaf in found):
         refuse("a sample has no values, or columns have several lengths")

@@ -240,6 +240,6 @@ def with_text(value: Any) -> Any:
     """Returns Python's ints for NumPy's, whose text is the same; any other value as it is."""
     if not isinstance(value, Rows) or not value.is_scalar or value.is_python:
         return value
-    if value.steps or value.probe.dtype.kind not in "iu":
+    if value.steps or value.dtype.kind not in "iu":
         refuse("the text of a NumPy scalar is known only for integers")
     return number(value)

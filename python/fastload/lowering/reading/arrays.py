@@ -131,7 +131,7 @@ def _windows(array: Any, window: slice) -> Rows:
 def _places(key: Any, array: Any) -> np.ndarray[Any, Any]:
     """Returns the rows that a value names, one for each sample."""
     if isinstance(key, Rows) and key.ndim == 0 and not key.steps:
-        is_index = key.probe.dtype == torch.int64 if key.is_torch else key.probe.dtype.kind in "iu"
+        is_index = key.dtype == torch.int64 if key.is_torch else key.dtype.kind in "iu"
         if is_index and (not key.is_torch or type(array) is torch.Tensor):
             places = np.asarray(key.view)
             places = places if key.picks is None else places[key.picks]

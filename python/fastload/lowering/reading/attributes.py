@@ -59,9 +59,6 @@ def of_instance(instance: Any, attribute: str) -> Any:
 
     Returns:
         What is stored; `Bound` for a method, `Getter` for a property.
-
-    Raises:
-        NotNative: There is none, or code would have to run to tell.
     """
     kind = type(instance)
     if not is_plain(kind):

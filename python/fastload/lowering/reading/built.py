@@ -41,13 +41,11 @@ class Builder:
         stored: Makes the columns.
         count: Number of samples.
         from_zero: True if the dataset is known for ints from 0 to its length alone.
-        exact: The value that the result is equal to, in words.
     """
 
     stored: Stored
     count: int
     from_zero: bool
-    exact: str
 
     def structure(self, value: Any) -> Any:
         """Returns the structure of a sample, with a leaf for each value."""
@@ -70,7 +68,7 @@ class Builder:
             native,
             words,
             form,
-            exact=self.exact,
+            exact="bit for bit, as its code says",
             alone=alone,
             is_read=True,
             from_zero=self.from_zero,
@@ -84,7 +82,7 @@ class Builder:
         own = "number" if rows.is_python else "tensor" if rows.is_torch else "array"
         is_packed_row = all(step.is_pointwise for step in rows.steps) and is_packed(rows.view)
         native, picks = self.stored.rows(rows), rows.picks
-        words = f"{rows.count} rows of {layout.dtype_name(rows.probe.dtype)}, shape {rows.shape}"
+        words = f"{rows.count} rows of {layout.dtype_name(rows.dtype)}, shape {rows.shape}"
         native = native if picks is None else self.stored.picked(native, picks)
         return self._leaf(native, words, form or own, None if is_packed_row else _ALONE)
 

@@ -58,19 +58,15 @@ def number(rows: Rows) -> Rows:
             refuse("item() of an array of several elements")
         rows = rows.reshaped("item", lambda array: array.reshape(-1))
     rows = to_numpy(rows) if rows.is_torch else rows
-    kind, size = rows.probe.dtype.kind, rows.probe.dtype.itemsize
+    kind, size = rows.dtype.kind, rows.dtype.itemsize
     if kind not in "biuf" or (kind == "u" and size == 8):
-        refuse(f"item() of {rows.probe.dtype} is not known")
+        refuse(f"item() of {rows.dtype} is not known")
     wide = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}[kind]
     return replace(cast(rows, wide), is_python=True)
 
 
 def cast(rows: Rows, dtype: Any) -> Rows:
-    """Returns the rows with elements of another dtype, one of torch for tensors, else NumPy's.
-
-    Raises:
-        NotNative: No such dtype.
-    """
+    """Returns the rows with elements of another dtype, one of torch for tensors, else NumPy's."""
     if rows.is_torch and not isinstance(dtype, torch.dtype):
         refuse(f"a cast to {dtype!r} is not known")
     if not rows.is_torch:
@@ -80,7 +76,7 @@ def cast(rows: Rows, dtype: Any) -> Rows:
             refuse(f"a cast to {dtype!r} is not known")
         if dtype.kind not in "biuf" or not dtype.isnative:
             refuse(f"a cast to {dtype} is not known")
-    was = rows.probe.dtype
+    was = rows.dtype
     if was == dtype:
         return rows
     if _kind(was) == "c":
@@ -98,10 +94,7 @@ def elementwise(ragged: Ragged, call: Callable[[Rows], Rows]) -> Ragged:
     """Returns arrays of different lengths with each element changed by itself."""
     whole = ragged.values[:, None]
     made = call(Rows(whole, whole[:0], ragged.values, is_ours=True))
-    array = made.view
-    for step in made.steps:
-        array = step.call(array)
-    return Ragged(array[:, 0], ragged.lengths)
+    return Ragged(made.run(made.view)[:, 0], ragged.lengths)
 
 
 def _kind(dtype: Any) -> str:
@@ -145,15 +138,11 @@ _SMALL = 1 << 16
 
 
 def calculated(symbol: str, left: Any, right: Any) -> Rows:
-    """Returns rows of which each element was calculated with what is the same for all samples.
-
-    Raises:
-        NotNative: The operation is not known to be exact.
-    """
+    """Returns rows of which each element was calculated with what is the same for all samples."""
     rows, other = (left, right) if isinstance(left, Rows) else (right, left)
     if not isinstance(rows, Rows) or isinstance(other, Each) or symbol not in _ROUNDED_ONCE:
         refuse(f"{described(left)} {symbol} {described(right)} is not known")
-    dtype = rows.probe.dtype
+    dtype = rows.dtype
     if dtype in _HALF or _kind(dtype) == "c" or (_kind(dtype) == "b" and symbol not in "==!="):
         refuse(f"arithmetic on {dtype} is not known to be exact")
     if not rows.is_torch and np.lib.NumpyVersion(np.__version__) < "2.0.0":

@@ -53,7 +53,7 @@ def _number(kind: type) -> Callable[..., Any]:
             return value
         if isinstance(value, Rows) and not value.is_python:
             value = number(value)
-            if kind is not bool and value.probe.dtype == (np.int64 if kind is int else np.float64):
+            if kind is not bool and value.dtype == (np.int64 if kind is int else np.float64):
                 return value
         return lifted(kind, [value], lambda of: of in NUMBERS | {str}, f"{kind.__name__}()")
 
@@ -97,10 +97,10 @@ def _kinds_of(value: Any) -> set[type]:
         return value.kinds
     if isinstance(value, Rows):
         if value.is_python:
-            return {{"i": int, "f": float, "b": bool}[value.probe.dtype.kind]}
+            return {{"i": int, "f": float, "b": bool}[value.dtype.kind]}
         if value.is_torch:
             return {torch.Tensor}
-        return {type(value.probe.dtype.type())} if value.is_scalar else {type(value.owner)}
+        return {type(value.dtype.type())} if value.is_scalar else {type(value.owner)}
     if isinstance(value, _OURS):
         refuse(f"isinstance() of {described(value)} is not known")
     return {type(value)}

@@ -7,7 +7,6 @@ containers that it makes itself may be changed.
 
 import ast
 import types
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastload.lowering.reading.expressions import Expressions, simple
@@ -15,21 +14,19 @@ from fastload.lowering.reading.members import is_immutable, parts
 from fastload.lowering.reading.pictures import Picture
 from fastload.lowering.reading.scope import Scope, bound, unmangled
 from fastload.lowering.reading.source import parsed
-from fastload.lowering.reading.values import Each, described
+from fastload.lowering.reading.values import Each, described, tried
 from fastload.registry import NotNative, refuse
 
 __all__ = ["Interpreter"]
 
 
 _DEPTH = 8
+_BREAK, _CONTINUE = object(), object()
+"""The outcomes of the statements of these names."""
 
 
 class _Returned(NamedTuple):
     value: Any
-
-
-class _Flow(NamedTuple):
-    is_break: bool
 
 
 class Interpreter(Expressions):
@@ -38,11 +35,7 @@ class Interpreter(Expressions):
     def call(
         self, function: types.FunctionType, arguments: list[Any], named: dict[str, Any]
     ) -> Any:
-        """Returns the result of a function.
-
-        Raises:
-            NotNative: Why that is not known.
-        """
+        """Returns the result of a function."""
         tree = parsed(function.__code__)
         if isinstance(tree, NotNative):
             raise tree.again()
@@ -95,9 +88,9 @@ class Interpreter(Expressions):
             case ast.Expr():
                 self._value(node.value, scope)
             case ast.Continue():
-                return _Flow(is_break=False)
+                return _CONTINUE
             case ast.Break():
-                return _Flow(is_break=True)
+                return _BREAK
             case ast.Raise():
                 refuse("it raises an exception")
             case _:
@@ -121,7 +114,7 @@ class Interpreter(Expressions):
                 key = self._value(target.slice, scope)
                 if not self.is_own(container) or isinstance(key, Each):
                     refuse("it changes what it did not make itself")
-                _tried(lambda: container.__setitem__(simple(key), value))
+                tried(container.__setitem__, simple(key), value)
                 self.changes += 1
             case ast.Attribute():
                 refuse(f"it sets the attribute {target.attr}")
@@ -131,7 +124,7 @@ class Interpreter(Expressions):
     def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
         if not isinstance(node.target, ast.Name):
             refuse("it changes what it did not make itself")
-        value = self._used(scope.local(node.target.id))
+        value = self._used(scope.get(node.target.id))
         if not is_immutable(value):
             refuse(f"it changes {described(value)} in place")
         other = self._value(node.value, scope)
@@ -143,7 +136,7 @@ class Interpreter(Expressions):
             outcome = self._block(node.body, scope)
             if isinstance(outcome, _Returned):
                 return outcome
-            if isinstance(outcome, _Flow) and outcome.is_break:
+            if outcome is _BREAK:
                 return None
         return self._block(node.orelse, scope)
 
@@ -169,13 +162,6 @@ _STATEMENTS = {
     ast.Delete: "a del statement",
     ast.Match: "a match statement",
 }
-
-
-def _tried(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except (LookupError, TypeError) as error:
-        refuse(f"it raises {type(error).__name__}: {error}")
 
 
 def _placed(reason: NotNative, node: ast.stmt, scope: Scope) -> NotNative:

@@ -6,7 +6,7 @@ Owns which attributes of which types are known. Objects of the user's are read b
 import types
 from typing import Any, NamedTuple
 
-from fastload.lowering.reading import attributes, frames, pictures
+from fastload.lowering.reading import attributes, frames
 from fastload.lowering.reading.arithmetic import PATHS, SIMPLE
 from fastload.lowering.reading.arrays import is_array, of_rows
 from fastload.lowering.reading.row_methods import transposed
@@ -54,25 +54,18 @@ class Method(NamedTuple):
 
 
 def attribute(value: Any, attribute: str) -> Any:
-    """Returns an attribute: a value, a `Method`, or what `attributes` says of objects of the user's.
-
-    Raises:
-        NotNative: It is not known.
-    """
+    """Returns an attribute: a value, a `Method`, or what `attributes` says of objects of the user's."""
     if frames.is_of_frames(value):
         if attribute == "to_numpy":
             return Method(value, attribute)
         return frames.attribute(value, attribute)
-    if isinstance(value, pictures.Picture):
-        return Method(value, attribute)
-    if isinstance(value, Rows) and not value.is_python:
-        return _of_rows(value, attribute)
-    if isinstance(value, Each):
-        return Method(value, attribute)
-    if is_array(value):
-        if attribute in ("shape", "ndim", "dtype"):
-            found = getattr(value, attribute)
-            return tuple(found) if attribute == "shape" else found
+    is_rows = isinstance(value, Rows) and not value.is_python
+    if (is_rows or is_array(value)) and attribute in ("shape", "ndim", "dtype"):
+        found = getattr(value, attribute)
+        return tuple(found) if attribute == "shape" else found
+    if is_rows and attribute == "T":
+        return transposed(value)
+    if isinstance(value, Each) or is_array(value):
         return Method(value, attribute)
     kind = type(value)
     if kind is types.ModuleType:
@@ -86,18 +79,6 @@ def attribute(value: Any, attribute: str) -> Any:
     if is_encoding(kind):
         return Method(unwrapped(value), attribute)
     return attributes.of_instance(value, attribute)
-
-
-def _of_rows(rows: Rows, attribute: str) -> Any:
-    if attribute == "T":
-        return transposed(rows)
-    if attribute == "shape":
-        return rows.shape
-    if attribute == "ndim":
-        return rows.ndim
-    if attribute == "dtype":
-        return rows.probe.dtype
-    return Method(rows, attribute)
 
 
 def _of_class(kind: type, attribute: str) -> Any:
@@ -150,9 +131,6 @@ def parts(value: Any, count: int | None = None) -> list[Any]:
     Args:
         value: The container.
         count: Number of values that are wanted, if that is known.
-
-    Raises:
-        NotNative: It is not known, or is long.
     """
     if isinstance(value, Objects) and value.kinds in ({tuple}, {list}) and count is not None:
         if set(map(len, value.values)) != {count}:

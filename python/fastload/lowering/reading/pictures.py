@@ -64,11 +64,7 @@ def _loaders() -> list[Any]:
 
 
 def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-    """Returns the result of Pillow or a transform of torchvision; None for other functions.
-
-    Raises:
-        NotNative: It is given what is not known, or the transform is Python code.
-    """
+    """Returns the result of Pillow or a transform of torchvision; None for other functions."""
     pictures = [each for each in arguments if isinstance(each, Picture)]
     if pictures:
         if len(arguments) != 1 or named:
@@ -104,7 +100,7 @@ def _paths(value: Any) -> Objects:
 
 
 def _of_array(value: Any) -> Picture:
-    is_bytes = isinstance(value, Rows) and not value.is_torch and value.probe.dtype == np.uint8
+    is_bytes = isinstance(value, Rows) and not value.is_torch and value.dtype == np.uint8
     if not is_bytes or value.steps or value.picks is not None:
         refuse(f"a picture of {described(value)} is not known", "use an array of bytes")
     shape = value.shape
@@ -114,11 +110,7 @@ def _of_array(value: Any) -> Picture:
 
 
 def method(picture: Picture, what: str, arguments: list[Any], named: dict[str, Any]) -> Any:
-    """Returns the result of a method of a picture.
-
-    Raises:
-        NotNative: It is not `convert("RGB")`.
-    """
+    """Returns the result of a method of a picture."""
     is_plain = not picture.transforms and not named
     is_rgb = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == "RGB"
     if what == "convert" and is_rgb and picture.mode in (None, "RGB") and is_plain:

@@ -33,22 +33,8 @@ class Scope:
         """Gives a value to a local name."""
         self._names[identifier] = value
 
-    def local(self, identifier: str) -> Any:
-        """Returns the value of a local name.
-
-        Raises:
-            NotNative: It has none yet.
-        """
-        if identifier not in self._names:
-            refuse(f"{identifier} is not set yet")
-        return self._names[identifier]
-
     def get(self, identifier: str) -> Any:
-        """Returns the value of a name here.
-
-        Raises:
-            NotNative: The name has no known value.
-        """
+        """Returns the value of a name here."""
         scope: Scope | None = self
         while scope is not None:
             if identifier in scope._names:

@@ -15,7 +15,7 @@ import torch
 from fastload import _lib
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading.arrays import check_array
-from fastload.lowering.reading.values import Objects, Ragged, Rows, Step, described, over, tried
+from fastload.lowering.reading.values import Objects, Ragged, Rows, described, over
 from fastload.memory import layout
 from fastload.registry import NotNative, refuse
 
@@ -205,9 +205,13 @@ class Stored:
         keys = [step.key for step in rows.steps if step.key not in _SAME]
         if not keys:
             return self.native(rows.view)
-        dtype = layout.dtype_name(rows.probe.dtype)
+        dtype = layout.dtype_name(rows.dtype)
         if rows.view.dtype in _BYTES and all(step.is_pointwise for step in rows.steps):
-            return self.native(rows.view, dtype, _bytes(_run(rows.steps, _all_bytes(rows.view))))
+            is_torch = isinstance(rows.view, torch.Tensor)
+            each = (
+                torch.arange(256, dtype=torch.uint8) if is_torch else np.arange(256, dtype=np.uint8)
+            )
+            return self.native(rows.view, dtype, _bytes(rows.run(each)))
         if len(keys) == 1 and type(keys[0]) is tuple and keys[0][0] == "cast":
             with contextlib.suppress(ValueError):  # no such conversion is native
                 return self.native(rows.view, dtype)
@@ -221,10 +225,10 @@ class Stored:
             refuse(f"computing its {size >> 20} MiB ahead of each epoch would take too long")
 
         def make() -> Any:
-            return column_of(_run(rows.steps, rows.view))
+            return column_of(rows.run(rows.view))
 
         keys = tuple(step.key for step in rows.steps)
-        settings = keys, str(rows.view.dtype), str(rows.probe.dtype), tuple(rows.view.shape)
+        settings = keys, str(rows.view.dtype), str(rows.dtype), tuple(rows.view.shape)
         if rows.is_ours:
             place = f"computed {memory_of(rows.view)[:-1]}"
             return self.memo.of_objects(place, (rows.owner,), make, settings)
@@ -264,23 +268,6 @@ def _floats(numbers: list[Any]) -> list[Any]:
     """Returns Python numbers as floats, as torch reads them for tensors of floats."""
     kinds = set(map(type, numbers))
     return list(map(float, numbers)) if kinds <= {int, float} and len(kinds) > 1 else numbers
-
-
-def _run(steps: tuple[Step, ...], array: Any) -> Any:
-    """Returns what steps make of an array.
-
-    Raises:
-        NotNative: One of them fails.
-    """
-    for step in steps:
-        array = tried(step.call, array)
-    return array
-
-
-def _all_bytes(like: Any) -> Any:
-    """Returns each byte once, of the library of an array."""
-    is_torch = isinstance(like, torch.Tensor)
-    return torch.arange(256, dtype=torch.uint8) if is_torch else np.arange(256, dtype=np.uint8)
 
 
 def memory_of(array: Any) -> layout.Memory:

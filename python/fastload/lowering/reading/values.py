@@ -133,6 +133,11 @@ class Rows(Each):
         return int(self.probe.ndim) - 1
 
     @property
+    def dtype(self) -> Any:
+        """The dtype of a sample."""
+        return self.probe.dtype
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a sample."""
         return tuple(self.probe.shape[1:])
@@ -142,12 +147,14 @@ class Rows(Each):
         """True if samples are NumPy's scalars, or Python's."""
         return not self.is_torch and self.ndim == 0
 
-    def reshaped(self, key: Hashable, call: Callable[[Any], Any]) -> "Rows":
-        """Returns the rows with their elements elsewhere, none of them changed.
+    def run(self, array: Any) -> Any:
+        """Returns what the steps make of an array."""
+        for step in self.steps:
+            array = tried(step.call, array)
+        return array
 
-        Raises:
-            NotNative: The operation fails.
-        """
+    def reshaped(self, key: Hashable, call: Callable[[Any], Any]) -> "Rows":
+        """Returns the rows with their elements elsewhere, none of them changed."""
         if all(step.is_pointwise for step in self.steps) and self.is_torch == isinstance(
             self.view, torch.Tensor
         ):
@@ -155,11 +162,7 @@ class Rows(Each):
         return self.stepped(Step(key, call, is_pointwise=False))
 
     def stepped(self, step: Step) -> "Rows":
-        """Returns the rows with one more operation made on them.
-
-        Raises:
-            NotNative: The operation fails.
-        """
+        """Returns the rows with one more operation made on them."""
         return replace(self, probe=tried(step.call, self.probe), steps=(*self.steps, step))
 
 
@@ -182,11 +185,7 @@ def over(array: Any, *, owner: Any = None, is_ours: bool = False) -> Rows:
 
 
 def objects_of(value: Each, doing: str) -> Objects:
-    """Returns a value as one Python object for each sample: a number or whatever it is.
-
-    Raises:
-        NotNative: It is no Python object, or there are too many.
-    """
+    """Returns a value as one Python object for each sample: a number or whatever it is."""
     if isinstance(value, Objects):
         return value
     if isinstance(value, Index):
@@ -194,9 +193,7 @@ def objects_of(value: Each, doing: str) -> Objects:
         return Objects(list(value.values()))
     if isinstance(value, Rows) and value.is_python:
         check_count(value.count)
-        array = value.view
-        for step in value.steps:
-            array = step.call(array)
+        array = value.run(value.view)
         return Objects((array if value.picks is None else array[value.picks]).tolist())
     return refuse(f"{doing} of {described(value)} is not known")
 
@@ -210,11 +207,7 @@ def fields(dicts: list[dict[Any, Any]]) -> dict[Any, Objects]:
 
 
 def check_count(count: int) -> None:
-    """Refuses to compute values one by one for very many samples.
-
-    Raises:
-        NotNative: They are too many.
-    """
+    """Refuses to compute values one by one for very many samples."""
     if count > MOST_OBJECTS:
         refuse(f"its {count} samples would be computed one by one at each epoch")
 
@@ -237,11 +230,7 @@ def described(value: Any) -> str:
 
 
 def tried(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns the result of a function of Python's own or of a library.
-
-    Raises:
-        NotNative: It raises, as it would for a sample.
-    """
+    """Returns the result of a function of Python's own or of a library."""
     try:
         return call(*arguments)
     except Exception as error:

@@ -17,7 +17,7 @@ from PIL import Image
 from fastload import registry, transforms
 from fastload.images.chain import Chain, lower
 from fastload.images.operations import Output
-from fastload.pictures.waiting import Waiting
+from fastload.pictures.waiting import Waiting, tensor
 from fastload.registry import NotNative
 
 __all__ = ["ending"]
@@ -61,7 +61,7 @@ class _Ending:
             if (entry := registry.find("transform", step)) is not None
             for name in entry.methods
         ]
-        self._tables: dict[tuple[str, torch.dtype], _Table | None] = {}
+        self._tables: dict[tuple[str, torch.dtype], tuple[Output, Any] | None] = {}
         self.short: SimpleNamespace | None = None
         if len(self._steps) > 1:
             self.short = SimpleNamespace(transforms=[*self._all[:first], self, *self._all[end:]])
@@ -84,9 +84,9 @@ class _Ending:
         if isinstance(image, Waiting) and min(image.size) > 1:
             key = image.mode, torch.get_default_dtype()
             if key not in self._tables:
-                self._tables[key] = _Table.of(self._steps, image.mode)
+                self._tables[key] = _table(self._steps, image.mode)
             table = self._tables[key]
-            made = None if table is None else table.made(image)
+            made = None if table is None else tensor(image, *table)
             if made is not None:
                 return made
         for step in self._steps:
@@ -94,49 +94,27 @@ class _Ending:
         return image
 
 
-class _Table:
-    """The output of a chain, and the class of the tensor it is written to.
-
-    Args:
-        output: The output.
-        wrap: The subclass of `torch.Tensor` that is made; None for none.
-    """
-
-    def __init__(self, output: Output, wrap: Any) -> None:
-        self._output = output
-        self._wrap = wrap
-
-    @classmethod
-    def of(cls, steps: list[Any], mode: str) -> "_Table | None":
-        """Returns the table of steps for images of a mode; None where native code does not write it."""
-        if mode not in ("RGB", "L"):
-            return None
-        chain = Chain(3 if mode == "RGB" else 1, [])
-        image: Any = Image.new(mode, (3, 2))
-        try:
-            for step in steps:
-                lower(step, chain)
-                image = step(image)
-        except NotNative:
-            return None
-        values, shape = chain.values, (chain.channels, 2, 3)
-        if values is None or values.requires_grad or tuple(image.shape) != shape:
-            return None
-        layouts = {(1, 3 * shape[0], shape[0]): "hwc", (6, 3, 1): "chw"}
-        layout = layouts.get(image.stride())
-        if layout is None:
-            return None
-        kind, _, *rest = transforms.table(values.as_subclass(torch.Tensor).reshape(-1, 256))
-        return cls((kind, layout, *rest), chain.wrap)
-
-    def made(self, image: Waiting) -> torch.Tensor | None:
-        """Returns `(C, H, W)`, with the strides that the steps would have given it."""
-        tensor = Waiting.tensor(image, self._output)  # of another thread's pixels there is none
-        if tensor is None:
-            return None
-        if self._output[1] == "hwc":
-            tensor = tensor.permute(2, 0, 1)
-        return tensor if self._wrap is None else tensor.as_subclass(self._wrap)
+def _table(steps: list[Any], mode: str) -> tuple[Output, Any] | None:
+    """Returns what steps make of images of a mode, and the class of the tensor; None where native code does not write it."""
+    if mode not in ("RGB", "L"):
+        return None
+    chain = Chain(3 if mode == "RGB" else 1, [])
+    image: Any = Image.new(mode, (3, 2))
+    try:
+        for step in steps:
+            lower(step, chain)
+            image = step(image)
+    except NotNative:
+        return None
+    values, shape = chain.values, (chain.channels, 2, 3)
+    if values is None or values.requires_grad or tuple(image.shape) != shape:
+        return None
+    layouts = {(1, 3 * shape[0], shape[0]): "hwc", (6, 3, 1): "chw"}
+    layout = layouts.get(image.stride())
+    if layout is None:
+        return None
+    kind, _, *rest = transforms.table(values.as_subclass(torch.Tensor).reshape(-1, 256))
+    return (kind, layout, *rest), chain.wrap
 
 
 def _run(steps: list[Any]) -> tuple[int, int]:

@@ -7,14 +7,15 @@ size, mode, format, `info`, and errors that a file's first bytes raise.
 import contextlib
 import functools
 import io
+import threading
 from typing import Any
 
 from PIL import Image
 
-from fastload.images.operations import Op
 from fastload.pictures.source import REFUSALS, Making, Source, fail, making
+from fastload.pictures.steps import Step
 from fastload.pictures.swap import Swap
-from fastload.pictures.waiting import NATIVE, Access, Waiting, become, begun, settled, wait
+from fastload.pictures.waiting import NATIVE, Access, Waiting, become, begun, settled
 
 __all__ = ["install", "opened", "uninstall"]
 
@@ -89,8 +90,8 @@ class _File(Waiting):
         else:
             settled(self)
 
-    def begin(self, mode: str) -> tuple[Source, list[Op]] | None:
-        """Returns the source and the operations of an image in this mode; None where native code does not make it."""
+    def begin(self, mode: str) -> tuple[Source, list[Step]] | None:
+        """Returns the source and the steps of an image in this mode; None where native code does not make it."""
         if self._smaller is not None:
             return begun(self._smaller, mode)
         is_other = self._mode == "YCbCr" or (self._is_luma and mode != self._mode)
@@ -215,7 +216,8 @@ def opened(*args: Any, **named: Any) -> Image.Image:
     kind = _waiting(type(image)) if sample.is_on else None  # type: ignore[arg-type]
     if kind is not None and not getattr(image, "is_animated", False):
         image._sample = sample  # type: ignore[attr-defined]
-        wait(image, kind)
+        image._lock = threading.RLock()  # type: ignore[attr-defined]
+        become(image, kind)
         sample.opened += 1
     return image
 

@@ -10,9 +10,9 @@ import torch
 from PIL import Image
 
 from fastload import _lib
-from fastload.images.operations import Op, Output
+from fastload.images.operations import Output
 from fastload.machine import pillow
-from fastload.pictures.steps import by_pillow
+from fastload.pictures.steps import Step
 
 __all__ = ["REFUSALS", "Late", "Making", "Source", "fail", "making"]
 
@@ -95,16 +95,18 @@ class Source:
             sample.sources.append(self)
         self.runs = 0
 
-    def pixels(self, ops: list[Op]) -> bytes:
-        """Returns rows of pixels after `ops`."""
+    def pixels(self, steps: list[Step]) -> bytes:
+        """Returns rows of pixels after these steps."""
+        ops = [op for step in steps for op in step.ops]
         return self._native.pixels(ops, keep=self._keeps())
 
-    def tensor(self, ops: list[Op], output: Output) -> torch.Tensor:
-        """Returns the tensor that is written after `ops`."""
+    def tensor(self, steps: list[Step], output: Output) -> torch.Tensor:
+        """Returns the tensor that is written after these steps."""
+        ops = [op for step in steps for op in step.ops]
         tensor: torch.Tensor = self._native.tensor(ops, output, keep=self._keeps())
         return tensor
 
-    def by_pillow(self, ops: list[Op]) -> Image.Image:
+    def by_pillow(self, steps: list[Step]) -> Image.Image:
         """Returns the image that Pillow makes.
 
         Raises:
@@ -112,7 +114,10 @@ class Source:
             Late: Pillow's own was raised while one is.
         """
         try:
-            return by_pillow(self._reopen().convert(self._mode), ops)
+            image = self._reopen().convert(self._mode)
+            for step in steps:
+                image = step.by_pillow(image)
+            return image
         except Exception as error:
             fail(error, self._sample)
             raise

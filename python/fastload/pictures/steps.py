@@ -1,21 +1,33 @@
-"""The steps that are recorded: Pillow's arguments as native operations, and what Pillow does for each.
+"""The steps that are recorded: what Pillow was asked for, as native operations and as the call itself.
 
 Refuses, with None, arguments of which native code does not make Pillow's pixels, and those that Pillow refuses.
 """
 
 import operator
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from PIL import Image
 
 from fastload.images.operations import Op
 from fastload.machine import pillow
 
-__all__ = ["FILTERS", "by_pillow", "crop", "reduce", "resize", "transpose"]
+__all__ = ["FILTERS", "Step", "copy", "crop", "reduce", "resize", "transpose"]
 
-Step = tuple[list[Op], tuple[int, int]]
-"""Operations, and the width and height after them."""
+
+class Step(NamedTuple):
+    """A call that is recorded.
+
+    Attributes:
+        ops: The same as native operations.
+        size: Width and height after it.
+        by_pillow: Makes it on an image of Pillow's.
+    """
+
+    ops: list[Op]
+    size: tuple[int, int]
+    by_pillow: Callable[[Image.Image], Image.Image]
+
 
 FILTERS = {
     Image.Resampling.NEAREST: "nearest",
@@ -44,6 +56,11 @@ _MOST_PIXELS = 1 << 16
 """Of a block that `reduce` makes one pixel of; Pillow's sums have 32 bits."""
 
 
+def copy(size: tuple[int, int]) -> Step:
+    """Returns the step that changes nothing."""
+    return Step([], size, operator.methodcaller("copy"))
+
+
 def crop(size: tuple[int, int], box: Any) -> Step | None:
     """Returns the operations that crop an image of `size`, with sides rounded as Pillow rounds them."""
     try:
@@ -52,8 +69,8 @@ def crop(size: tuple[int, int], box: Any) -> Step | None:
         return None
     if not (0 <= left < right <= size[0] and 0 <= top < bottom <= size[1]):
         return None
-    sides = right - left, bottom - top
-    return [("crop", (top, left, *sides[::-1]))], sides
+    sides, call = (right - left, bottom - top), ("crop", (left, top, right, bottom))
+    return Step([("crop", (top, left, *sides[::-1]))], sides, operator.methodcaller(*call))
 
 
 def resize(size: tuple[int, int], to: Any, resample: Any, box: Any) -> Step | None:
@@ -66,15 +83,17 @@ def resize(size: tuple[int, int], to: Any, resample: Any, box: Any) -> Step | No
         return None
     if sides is None or min(sides) < 1 or name is None:
         return None
-    kernel = pillow.kernel(name)
-    if (left, top, right, bottom) == (0, 0, *size):
-        return [] if sides == size else [("resize", sides[::-1], None, kernel)], sides
+    kernel, part = pillow.kernel(name), (left, top, right, bottom)
+    call = operator.methodcaller("resize", sides, resample, part)
+    if part == (0, 0, *size):
+        ops = [] if sides == size else [("resize", sides[::-1], None, kernel)]
+        return Step(ops, sides, call)
     is_inside = (
         0 <= left <= right - 1 and 0 <= top <= bottom - 1
     )  # or Pillow may round it to nothing
     if not is_inside or right > size[0] or bottom > size[1]:
         return None
-    return [("resize_part", sides[::-1], kernel, (left, top, right, bottom))], sides
+    return Step([("resize_part", sides[::-1], kernel, part)], sides, call)
 
 
 def reduce(size: tuple[int, int], factor: Any, box: Any) -> Step | None:
@@ -86,67 +105,22 @@ def reduce(size: tuple[int, int], factor: Any, box: Any) -> Step | None:
     cropped = None if part is None else crop(size, part)
     if cropped is None:
         return None
-    ops, (width, height) = cropped
-    across, down = factors
+    (width, height), (across, down) = cropped.size, factors
     reduced = [] if factors == (1, 1) else [("reduce", (down, across))]
-    return [*ops, *reduced], (-(-width // across), -(-height // down))
+    return Step(
+        [*cropped.ops, *reduced],
+        (-(-width // across), -(-height // down)),
+        operator.methodcaller("reduce", factors, part),
+    )
 
 
 def transpose(size: tuple[int, int], method: Any) -> Step | None:
     """Returns the operations that mirror or turn an image of `size`."""
     ops = _TRANSPOSED.get(method)
-    return None if ops is None else (ops, size[::-1] if method in _SIDEWAYS else size)
-
-
-def by_pillow(image: Image.Image, ops: list[Op]) -> Image.Image:
-    """Returns the image that Pillow makes by operations of this module."""
-    for name, *values in ops:
-        image = _DONE[name](image, *values)
-    return image
-
-
-def _cropped(image: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
-    top, left, height, width = box
-    return image.crop((left, top, left + width, top + height))
-
-
-def _resized(
-    image: Image.Image, size: tuple[int, int], _: None, kernel: tuple[str, str]
-) -> Image.Image:
-    return image.resize(size[::-1], Image.Resampling[kernel[1].upper()])
-
-
-def _part_resized(
-    image: Image.Image,
-    size: tuple[int, int],
-    kernel: tuple[str, str],
-    box: tuple[float, float, float, float],
-) -> Image.Image:
-    return image.resize(size[::-1], Image.Resampling[kernel[1].upper()], box)
-
-
-def _reduced(image: Image.Image, factors: tuple[int, int]) -> Image.Image:
-    return image.reduce(factors[::-1])
-
-
-def _flipped(image: Image.Image, vertical: bool) -> Image.Image:  # noqa: FBT001 (an operation's)
-    how = Image.Transpose.FLIP_TOP_BOTTOM if vertical else Image.Transpose.FLIP_LEFT_RIGHT
-    return image.transpose(how)
-
-
-def _turned(image: Image.Image, quarters: int) -> Image.Image:
-    how = (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_270)
-    return image.transpose(how[quarters - 1])
-
-
-_DONE: dict[str, Any] = {
-    "crop": _cropped,
-    "resize": _resized,
-    "resize_part": _part_resized,
-    "reduce": _reduced,
-    "flip_fixed": _flipped,
-    "turn": _turned,
-}
+    if ops is None:
+        return None
+    turned = size[::-1] if method in _SIDEWAYS else size
+    return Step(ops, turned, operator.methodcaller("transpose", method))
 
 
 def _integers(values: Iterable[Any], count: int) -> tuple[Any, ...] | None:

@@ -14,14 +14,22 @@ from fastload import transforms
 from fastload.images.operations import Output
 from fastload.pictures.chains import ending
 from fastload.pictures.swap import Swap
-from fastload.pictures.waiting import Waiting
+from fastload.pictures.waiting import Waiting, tensor
 
-__all__ = ["composed", "composed_v2", "install", "pil_to_tensor", "to_tensor", "uninstall"]
+__all__ = [
+    "COMPOSE",
+    "COMPOSE_V2",
+    "composed",
+    "install",
+    "pil_to_tensor",
+    "to_tensor",
+    "uninstall",
+]
 
 _TO_TENSOR = "torchvision.transforms.functional", "to_tensor"
 _PIL_TO_TENSOR = "torchvision.transforms.functional", "pil_to_tensor"
-_COMPOSE = "torchvision.transforms.transforms", "Compose.__call__"
-_COMPOSE_V2 = "torchvision.transforms.v2._container", "Compose.forward"
+COMPOSE = "torchvision.transforms.transforms", "Compose.__call__"
+COMPOSE_V2 = "torchvision.transforms.v2._container", "Compose.forward"
 
 _swaps: dict[tuple[str, str], Swap] = {}
 
@@ -44,36 +52,25 @@ def uninstall() -> None:
 
 def to_tensor(pic: Any) -> torch.Tensor:
     """Returns `(C, H, W)` of the default dtype, from 0 to 1."""
-    made = _shared(pic) if isinstance(pic, Waiting) else None
+    made = None
+    if isinstance(pic, Waiting):
+        output = _shares(torch.get_default_dtype())
+        if pic.mode == "L" or pic.size == (1, 1):  # its strides are torchvision's
+            output = (output[0], "hwc", *output[2:])
+        made = tensor(pic, output)
     return _swaps[_TO_TENSOR].original(pic) if made is None else made
 
 
 def pil_to_tensor(pic: Any) -> torch.Tensor:
     """Returns `(C, H, W)` of uint8, a view of `(H, W, C)`."""
-    made = Waiting.tensor(pic, ("bytes", "hwc")) if isinstance(pic, Waiting) else None
-    if made is None:
-        return _swaps[_PIL_TO_TENSOR].original(pic)  # type: ignore[no-any-return]
-    return made.permute(2, 0, 1)
+    made = tensor(pic, ("bytes", "hwc")) if isinstance(pic, Waiting) else None
+    return _swaps[_PIL_TO_TENSOR].original(pic) if made is None else made
 
 
-def composed(self: Any, img: Any) -> Any:
-    """Returns the result of a `Compose` of v1."""
-    chain = ending(self) if isinstance(img, Waiting) else self
-    return _swaps[_COMPOSE].original(chain, img)
-
-
-def composed_v2(self: Any, *inputs: Any) -> Any:
-    """Returns the result of a `Compose` of v2."""
-    chain = ending(self) if len(inputs) == 1 and isinstance(inputs[0], Waiting) else self
-    return _swaps[_COMPOSE_V2].original(chain, *inputs)
-
-
-def _shared(image: Waiting) -> torch.Tensor | None:
-    output = _shares(torch.get_default_dtype())
-    if image.mode != "L" and image.size != (1, 1):
-        return Waiting.tensor(image, output)
-    made = Waiting.tensor(image, (output[0], "hwc", *output[2:]))
-    return None if made is None else made.permute(2, 0, 1)  # its strides are torchvision's
+def composed(name: tuple[str, str], compose: Any, *inputs: Any) -> Any:
+    """Returns the result of a `Compose`, by the method of this name."""
+    waits = len(inputs) == 1 and isinstance(inputs[0], Waiting)
+    return _swaps[name].original(ending(compose) if waits else compose, *inputs)
 
 
 @functools.cache
@@ -95,20 +92,20 @@ def _pil_to_tensor_stub(pic):  # type: ignore[no-untyped-def] # noqa: ANN001, AN
 
 
 def _composed_stub(self, img):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-    from fastload.pictures.tensors import composed
+    from fastload.pictures import tensors
 
-    return composed(self, img)
+    return tensors.composed(tensors.COMPOSE, self, img)
 
 
 def _composed_v2_stub(self, *inputs):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN002, ANN202
-    from fastload.pictures.tensors import composed_v2
+    from fastload.pictures import tensors
 
-    return composed_v2(self, *inputs)
+    return tensors.composed(tensors.COMPOSE_V2, self, *inputs)
 
 
 _STUBS: dict[tuple[str, str], Any] = {
     _TO_TENSOR: _to_tensor_stub,
     _PIL_TO_TENSOR: _pil_to_tensor_stub,
-    _COMPOSE: _composed_stub,
-    _COMPOSE_V2: _composed_v2_stub,
+    COMPOSE: _composed_stub,
+    COMPOSE_V2: _composed_v2_stub,
 }

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from PIL import Image
 
-from fastload.images.operations import Op, Output
+from fastload.images.operations import Output
 from fastload.pictures import steps
 from fastload.pictures.source import REFUSALS, Source
+from fastload.pictures.steps import Step
 
-__all__ = ["NATIVE", "Access", "Waiting", "become", "begun", "settled", "wait"]
+__all__ = ["NATIVE", "Access", "Waiting", "become", "begun", "settled", "tensor"]
 
 NATIVE = ("RGB", "L")
 """The modes that native code makes."""
@@ -31,7 +32,7 @@ class Waiting(Image.Image):
     """
 
     _source: Source
-    _ops: list[Op]
+    _steps: list[Step]
     _lock: contextlib.AbstractContextManager[Any]
 
     def settle(self) -> None:
@@ -40,29 +41,29 @@ class Waiting(Image.Image):
         Raises:
             Late: They cannot be made, and Pillow would have said so before.
         """
-        source, ops = self._source, self._ops
+        source, recorded = self._source, self._steps
         try:
-            image = Image.frombytes(self._mode, self._size, source.pixels(ops))
+            image = Image.frombytes(self._mode, self._size, source.pixels(recorded))
         except REFUSALS:
-            image = source.by_pillow(ops)
+            image = source.by_pillow(recorded)
         self._im = image.im  # before other threads see Pillow's class
         become(self, Image.Image)
-        del self._source, self._ops, self._lock
+        del self._source, self._steps, self._lock
 
     def finish(self) -> None:
         """Is Pillow's own from then on: with pixels, unless Pillow would not have read them yet either."""
         settled(self)
 
-    def begin(self, mode: str) -> tuple[Source, list[Op]] | None:
-        """Returns the source and the operations of an image in this mode; None where native code does not make it.
+    def begin(self, mode: str) -> tuple[Source, list[Step]] | None:
+        """Returns the source and the steps of an image in this mode; None where native code does not make it.
 
         Only `begun` calls it, with the lock held.
         """
-        return (self._source, self._ops) if mode == self._mode else None
+        return (self._source, self._steps) if mode == self._mode else None
 
     def replace(self, image: "Waiting") -> None:
         """Takes over the size, mode and pixels of another image."""
-        self._source, self._ops = image._source, image._ops
+        self._source, self._steps = image._source, image._steps
         self._mode, self._size = image._mode, image._size
 
     @property
@@ -80,7 +81,7 @@ class Waiting(Image.Image):
 
     def copy(self) -> Image.Image:
         """Returns an image that can be changed by itself."""
-        return _after(self, ([], self._size)) or settled(self).copy()
+        return _after(self, steps.copy(self._size)) or settled(self).copy()
 
     __copy__ = copy
 
@@ -88,7 +89,7 @@ class Waiting(Image.Image):
         """Returns the image in another mode."""
         plain = not args and not (named.keys() - {"dither", "palette", "colors"})
         waits = plain and mode in NATIVE and "transparency" not in self.info
-        made = _after(self, ([], self._size), mode) if waits else None
+        made = _after(self, steps.copy(self._size), mode) if waits else None
         return made or settled(self).convert(mode, *args, **named)
 
     def crop(self, box: Any = None) -> Image.Image:
@@ -107,7 +108,7 @@ class Waiting(Image.Image):
         if step is not None and reducing_gap is not None and begun(self, self._mode) is not None:
             if reducing_gap < 1:
                 step = None  # Pillow refuses it
-            elif step[0] and how != Image.Resampling.NEAREST:
+            elif step.ops and how != Image.Resampling.NEAREST:
                 left, top, right, bottom = part
                 across = int((right - left) / size[0] / reducing_gap) or 1
                 down = int((bottom - top) / size[1] / reducing_gap) or 1
@@ -146,15 +147,6 @@ class Waiting(Image.Image):
         self.finish()
         self.putpalette(*args, **named)
 
-    def tensor(self, output: Output) -> torch.Tensor | None:
-        """Returns a tensor of the pixels; None where native code does not make it."""
-        start = begun(self, self._mode)
-        if start is not None:
-            source, ops = start
-            with contextlib.suppress(*REFUSALS):
-                return source.tensor(ops, output)
-        return None
-
     def close(self) -> None:
         """Gives the image up."""
         become(self, Image.Image)
@@ -166,9 +158,9 @@ class Waiting(Image.Image):
         start = begun(self, self._mode)
         if start is None:
             return settled(self).__array_interface__
-        source, ops = start
+        source, recorded = start
         try:
-            data = source.pixels(ops)
+            data = source.pixels(recorded)
         except REFUSALS:
             return settled(self).__array_interface__
         width, height = self._size
@@ -245,12 +237,6 @@ def become(image: Any, kind: type) -> None:
     image.__class__ = kind
 
 
-def wait(image: Any, kind: type) -> None:
-    """Has an image wait."""
-    image._lock = threading.RLock()
-    image.__class__ = kind
-
-
 def settled(image: Image.Image) -> Image.Image:
     """Returns an image once it has pixels; it is Pillow's own then."""
     with getattr(image, "_lock", contextlib.nullcontext()):
@@ -259,13 +245,30 @@ def settled(image: Image.Image) -> Image.Image:
     return image
 
 
-def begun(image: Image.Image, mode: str) -> tuple[Source, list[Op]] | None:
-    """Returns the source and the operations of an image in this mode; None where native code does not make it."""
+def begun(image: Image.Image, mode: str) -> tuple[Source, list[Step]] | None:
+    """Returns the source and the steps of an image in this mode; None where native code does not make it."""
     with getattr(image, "_lock", contextlib.nullcontext()):
         return image.begin(mode) if isinstance(image, Waiting) else None
 
 
-def _after(image: Waiting, step: steps.Step | None, mode: str | None = None) -> Image.Image | None:
+def tensor(image: Image.Image, output: Output, wrap: Any = None) -> torch.Tensor | None:
+    """Returns `(C, H, W)`, of a class if one is given, a view of `(H, W, C)` where the output says so.
+
+    None where native code does not make it, as of an image to which another thread has given pixels.
+    """
+    start = begun(image, image.mode)
+    if start is None:
+        return None
+    source, recorded = start
+    try:
+        made = source.tensor(recorded, output)
+    except REFUSALS:
+        return None
+    made = made.permute(2, 0, 1) if output[1] == "hwc" else made
+    return made if wrap is None else made.as_subclass(wrap)
+
+
+def _after(image: Waiting, step: Step | None, mode: str | None = None) -> Image.Image | None:
     """Returns an image in a mode, its own by default, after a step; None where native code does not make it."""
     mode = image.mode if mode is None else mode
     start = None if step is None else begun(image, mode)
@@ -274,7 +277,7 @@ def _after(image: Waiting, step: steps.Step | None, mode: str | None = None) -> 
     made = Waiting()
     made._lock = threading.RLock()
     made._source, before = start
-    made._ops = before + step[0]
-    made._mode, made._size = mode, step[1]
+    made._steps = [*before, step]
+    made._mode, made._size = mode, step.size
     made.info = {k: v.copy() if isinstance(v, list) else v for k, v in image.info.items()}
     return made

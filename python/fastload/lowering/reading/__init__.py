@@ -62,7 +62,7 @@ def _things(dataset: Any) -> tuple[Any, ...]:
 def _read(dataset: Any, memo: Memo) -> Any:
     length, getitem = _method(dataset, "__len__"), _method(dataset, "__getitem__")
     kind, batches = type(dataset), "__getitems__"
-    if attributes.of_class(kind, batches) or attributes.stored_in(dataset, batches):
+    if attributes.of_class(kind, batches) or attributes.all_stored(dataset).get(batches):
         refuse("it has a __getitems__ of its own", "remove it")
     stored = Stored(memo)
     count = Interpreter(stored).call(length, [dataset], {})

@@ -16,7 +16,6 @@ __all__ = [
     "is_plain",
     "of_class",
     "of_instance",
-    "stored_in",
 ]
 
 _OF_TORCH = ("torch.utils.data.dataset", "typing", "abc")
@@ -73,10 +72,9 @@ def of_instance(instance: Any, attribute: str) -> Any:
             return stored.__get__(instance, kind)
         except AttributeError:
             refuse(f"{name(kind)} has no {attribute} yet")
-    if stored is not _MISSING and _is_data_descriptor(stored):
-        refuse(f"{name(kind)}.{attribute} is a descriptor")
-    own = _attributes(instance, kind)
-    if attribute in own:
+    is_data = hasattr(type(stored), "__set__") or hasattr(type(stored), "__delete__")
+    own = all_stored(instance)
+    if attribute in own and not is_data:
         return own[attribute]
     if stored is _MISSING:
         refuse(f"{name(kind)} has no attribute {attribute}")
@@ -84,7 +82,7 @@ def of_instance(instance: Any, attribute: str) -> Any:
         return Bound(stored, instance)
     if type(stored) is staticmethod:
         return stored.__func__
-    if hasattr(type(stored), "__get__"):
+    if is_data or hasattr(type(stored), "__get__"):
         refuse(f"{name(kind)}.{attribute} is a descriptor")
     return stored
 
@@ -96,24 +94,11 @@ def _stored(kind: type, attribute: str) -> Any:
     return _MISSING
 
 
-def _is_data_descriptor(value: Any) -> bool:
-    return hasattr(type(value), "__set__") or hasattr(type(value), "__delete__")
-
-
-def _attributes(instance: Any, kind: type) -> dict[str, Any]:
-    """Returns the dict of an object, if it has a plain one."""
+def all_stored(instance: Any) -> dict[str, Any]:
+    """Returns an object's own dict, whatever its class would answer; empty if it has no plain one."""
+    kind = type(instance)
     holder = _stored(kind, "__dict__")
     if type(holder) is not types.GetSetDescriptorType:
         return {}
     own = holder.__get__(instance, kind)
     return own if type(own) is dict else {}
-
-
-def all_stored(instance: Any) -> dict[str, Any]:
-    """Returns an object's own dict, whatever its class would answer; empty if it has none."""
-    return _attributes(instance, type(instance))
-
-
-def stored_in(instance: Any, attribute: str) -> Any:
-    """Returns an entry of an object's own dict, whatever its class would return; None if there is none."""
-    return _attributes(instance, type(instance)).get(attribute)

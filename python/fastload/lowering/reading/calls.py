@@ -44,7 +44,7 @@ def callable_of(value: Any, arguments: list[Any]) -> types.FunctionType | None:
 
 def _is_known(function: Any, arguments: list[Any] | None = None) -> bool:
     """Returns true if a function is in the table, or a transform of the picture that it is given."""
-    if id(function) in _BY_IDENTITY or pictures.is_known(function):
+    if id(function) in _BY_IDENTITY or pictures.maker(function) is not None:
         return True
     is_of_picture = any(isinstance(each, pictures.Picture) for each in arguments or ())
     return is_of_picture and registry.find("transform", function) is not None

@@ -102,7 +102,7 @@ def unwrapped(value: Any) -> Any:
     """Returns the dict that a tokenizer's encoding is; any other value as it is."""
     if isinstance(value, Each) or not is_encoding(type(value)):
         return value
-    data = attributes.stored_in(value, "data")
+    data = attributes.all_stored(value).get("data")
     if type(data) is not dict:
         refuse("an encoding without data is not known")
     return data

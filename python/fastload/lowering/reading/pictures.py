@@ -19,7 +19,7 @@ from fastload.lowering.reading.values import Each, Objects, Rows, described
 from fastload.lowering.torchvision_containers import flat
 from fastload.registry import NotNative, name, refuse
 
-__all__ = ["Picture", "call", "is_known", "leaf_of", "method"]
+__all__ = ["Picture", "call", "leaf_of", "maker", "method"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,30 +37,17 @@ class Picture(Each):
     transforms: tuple[Any, ...] = ()
 
 
-def is_known(function: Any) -> bool:
-    """Returns true if a function makes pictures."""
-    return any(
-        function is known for known in (_pillows("open"), _pillows("fromarray"), *_loaders())
-    )
-
-
-def _pillows(function: str) -> Any:
-    """Returns a function of Pillow's; None where there is none, or another one in its place."""
-    module = sys.modules.get("PIL.Image")
-    found: Any = getattr(module, function, None)
-    own = getattr(found, "__globals__", None) is getattr(module, "__dict__", ())
-    return found if own and found.__name__ == function else None
-
-
-def _loaders() -> list[Any]:
-    module = sys.modules.get("torchvision.datasets.folder")
-    found = [getattr(module, each, None) for each in ("pil_loader", "default_loader")]
-    backend = getattr(sys.modules.get("torchvision"), "get_image_backend", lambda: "")()
-    return [
-        each
-        for each in found
-        if getattr(each, "__module__", "") == "torchvision.datasets.folder" and backend == "PIL"
-    ]
+def maker(function: Any) -> str | None:
+    """Returns how a function makes pictures: by `"open"`, `"fromarray"` or a `"loader"`; None if it does not."""
+    image, folder = sys.modules.get("PIL.Image"), sys.modules.get("torchvision.datasets.folder")
+    if image is not None and getattr(function, "__globals__", None) is vars(image):
+        found = [each for each in ("open", "fromarray") if function is vars(image).get(each)]
+        return found[0] if found and function.__name__ == found[0] else None
+    loaders = [getattr(folder, each, None) for each in ("pil_loader", "default_loader")]
+    is_loader = any(function is each for each in loaders if each is not None)
+    if is_loader and getattr(function, "__module__", "") == "torchvision.datasets.folder":
+        return "loader" if sys.modules["torchvision"].get_image_backend() == "PIL" else None
+    return None
 
 
 def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
@@ -77,26 +64,23 @@ def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]
         if picture.mode is None:
             refuse("a picture has the mode of its file", 'add .convert("RGB")')
         return replace(picture, transforms=(*picture.transforms, function))
-    if not is_known(function):
+    made_by = maker(function)
+    if made_by is None:
         return None
     if len(arguments) != 1 or named:
         refuse(f"{name(function)} with these arguments is not known")
-    if function is _pillows("fromarray"):
+    if made_by == "fromarray":
         return _of_array(arguments[0])
     reader.is_memory = False
-    mode = None if function is _pillows("open") else "RGB"
-    return Picture(_paths(arguments[0]), mode)
+    return Picture(_paths(arguments[0]), None if made_by == "open" else "RGB")
 
 
 def _paths(value: Any) -> Objects:
-    if not isinstance(value, Objects):
+    kinds = value.kinds if isinstance(value, Objects) else {type(value)}
+    are_paths = all(kind.__module__.partition(".")[0] == "pathlib" for kind in kinds)
+    if not isinstance(value, Objects) or not (kinds == {str} or are_paths):
         refuse(f"a picture at {described(value)} is not known")
-    kinds = value.kinds
-    if kinds == {str}:
-        return value
-    if not all(kind.__module__.partition(".")[0] == "pathlib" for kind in kinds):
-        refuse(f"a picture at {described(value)} is not known")
-    return Objects(list(map(str, value.values)))
+    return value if kinds == {str} else Objects(list(map(str, value.values)))
 
 
 def _of_array(value: Any) -> Picture:
@@ -119,21 +103,11 @@ def method(picture: Picture, what: str, arguments: list[Any], named: dict[str, A
 
 
 def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
-    """Returns the leaf of pictures.
-
-    Args:
-        stored: Keeps the column.
-        picture: The pictures, with their transforms.
-        from_zero: As of the leaf.
-
-    Raises:
-        NotNative: A transform is Python, or no transform makes a tensor.
-    """
-    in_memory = picture.source if isinstance(picture.source, Rows) else None
-    paths = [] if isinstance(picture.source, Rows) else picture.source.values
-    source: Any = [] if in_memory is None else column_of(in_memory.view)
-    least = (0, 0) if in_memory is None else (in_memory.shape[0], in_memory.shape[1])
-    chain = Chain(1 if picture.mode == "L" else 3, source, least=least)
+    """Returns the leaf of pictures; `from_zero` is the leaf's."""
+    source, images, least = picture.source, [], (0, 0)
+    if isinstance(source, Rows):
+        images, least = column_of(source.view), (source.shape[0], source.shape[1])
+    chain = Chain(1 if picture.mode == "L" else 3, images, least=least)
     several = [step for each in picture.transforms for step in flat(each)]
     done, stop = follow(chain, several)
     if stop is not None:
@@ -154,15 +128,13 @@ def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
         draws=chain.random,
         from_zero=from_zero,
     )
-    if in_memory is not None:
-        use = "pictures", memory_of(in_memory.view)[:-1]
-        native = stored.memo.of_objects(use, (), lambda: _lib.Image(source, *settings), settings)
+    if isinstance(source, Rows):
+        use = "pictures", memory_of(source.view)[:-1]
+        native = stored.memo.of_objects(use, (), lambda: _lib.Image(images, *settings), settings)
         found = leaf.over(native, f"{len(native)} images in memory")
         return replace(found, heavy=len(chain.ops) > 1)
-    return _of_files(stored, leaf, paths, settings)
+    paths = source.values
 
-
-def _of_files(stored: Stored, leaf: Leaf, paths: list[str], settings: Any) -> Leaf:
     def make() -> Any:
         foreign = check_files(paths)
         return foreign if foreign is not None else _lib.Image(paths, *settings)

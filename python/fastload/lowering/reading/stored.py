@@ -66,10 +66,10 @@ class Stored:
             else (lambda values: _ARRAY(values, dtype))
         )
         kinds = set(map(type, objects))
-        if not (kinds <= NUMBERS.keys() or kinds in ({list}, {tuple})) or not objects:
-            refuse(f"an array of {described(Objects(objects))} is not known")
-        if kinds <= NUMBERS.keys():
+        if objects and kinds <= NUMBERS.keys():
             return over(self.values(objects, make, dtype, is_torch=is_torch), is_ours=True)
+        if kinds not in ({list}, {tuple}):
+            refuse(f"an array of {described(Objects(objects))} is not known")
         lengths = list(map(len, objects))
         if min(lengths) == 0 and dtype is None:
             refuse("an empty list has no numbers that tell its type")

@@ -21,7 +21,7 @@ from fastload.lowering.reading.row_methods import method_of
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, fields
 from fastload.registry import refuse
 
-__all__ = ["call", "callable_of", "is_readable"]
+__all__ = ["call"]
 
 
 _LIBRARIES = "PIL cv2 datasets numpy pandas scipy torch torchvision transformers"
@@ -32,36 +32,10 @@ _BY_IDENTITY = {
 }
 
 
-def callable_of(value: Any, arguments: list[Any]) -> types.FunctionType | None:
-    """Returns the `__call__` of a user's class, or None."""
-    if isinstance(value, Method | type | functools.partial) or _is_known(value):
-        return None
-    if any(isinstance(each, pictures.Picture) for each in arguments):
-        return None  # a transform, which is followed
-    found = attributes.of_class(type(value), "__call__")
-    return found if type(found) is types.FunctionType else None
-
-
-def _is_known(function: Any, arguments: list[Any] | None = None) -> bool:
-    """Returns true if a function is in the table, or a transform of the picture that it is given."""
-    if id(function) in _BY_IDENTITY or pictures.maker(function) is not None:
-        return True
-    is_of_picture = any(isinstance(each, pictures.Picture) for each in arguments or ())
-    return is_of_picture and registry.find("transform", function) is not None
-
-
-def is_readable(function: Any, arguments: list[Any]) -> bool:
-    """Returns true if a function is the user's own and is read where it is called."""
-    if type(function) is not types.FunctionType or _is_known(function, arguments):
-        return False
-    package = str(function.__globals__.get("__name__", "")).partition(".")[0]
-    return package not in sys.stdlib_module_names and package not in _LIBRARIES.split()
-
-
 def call(
     reader: Any, function: Any, arguments: list[Any], named: dict[str, Any], words: str
 ) -> Any:
-    """Returns the result of a known function or method.
+    """Returns the result of a function or method that is known, or is the user's own and read here.
 
     Args:
         reader: The interpreter.
@@ -77,9 +51,23 @@ def call(
             return _BY_IDENTITY[id(function)](reader, *arguments, **named)
         except TypeError as error:
             refuse(f"{words} with these arguments is not known: {error}")
+    has_picture = any(isinstance(each, pictures.Picture) for each in arguments)
+    is_transform = has_picture and registry.find("transform", function) is not None
+    if not is_transform and pictures.maker(function) is None:
+        if type(function) is types.FunctionType and not _is_of_library(function):
+            return reader.call(function, arguments, named)
+        own = attributes.of_class(type(function), "__call__")
+        is_instance = not isinstance(function, type | functools.partial)
+        if is_instance and type(own) is types.FunctionType and not has_picture:
+            return reader.call(own, [function, *arguments], named)
     if (known := pictures.call(reader, function, arguments, named)) is not None:
         return known
     return refuse(f"it calls {words}, which is not known")
+
+
+def _is_of_library(function: types.FunctionType) -> bool:
+    package = str(function.__globals__.get("__name__", "")).partition(".")[0]
+    return package in sys.stdlib_module_names or package in _LIBRARIES.split()
 
 
 def _of_value(

@@ -307,10 +307,6 @@ class Expressions(ABC):
         elif isinstance(function, types.MethodType):
             arguments = [function.__self__, *arguments]
             function = function.__func__
-        if calls.is_readable(function, arguments):
-            return self.call(function, arguments, named)
-        if (method := calls.callable_of(function, arguments)) is not None:
-            return self.call(method, [function, *arguments], named)
         return calls.call(self, function, arguments, named, ast.unparse(node.func))
 
     def _count(self) -> None:

@@ -35,11 +35,7 @@ _TORCHS = {np.int64: torch.int64, np.float64: torch.float64, np.bool_: torch.boo
 
 
 class Stored:
-    """Makes arrays and columns, and keeps those whose values have not changed.
-
-    Args:
-        memo: The memo that keeps them.
-    """
+    """Makes arrays and columns, and keeps those whose values have not changed in a memo."""
 
     def __init__(self, memo: Memo) -> None:
         self.memo = memo

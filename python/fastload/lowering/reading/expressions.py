@@ -18,12 +18,12 @@ from fastload.lowering.reading.members import (
     attribute,
     getter,
     is_sequence,
+    item,
     parts,
     unwrapped,
 )
-from fastload.lowering.reading.scope import Scope, unmangled
+from fastload.lowering.reading.source import Scope, unmangled
 from fastload.lowering.reading.stored import Stored
-from fastload.lowering.reading.subscript import item
 from fastload.lowering.reading.values import Each, Index, Objects, described
 from fastload.registry import refuse
 
@@ -212,8 +212,6 @@ class Expressions(ABC):
 
     def _generated(self, generators: list[ast.comprehension], scope: Scope) -> Iterator[None]:
         first, *rest = generators
-        if first.is_async:
-            refuse("an asynchronous comprehension is not read")
         for each in self._looped(self._value(first.iter, scope)):
             self._count()
             self._assign(first.target, each, scope)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from fastload.lowering.reading.expressions import Expressions, simple
 from fastload.lowering.reading.members import is_immutable, parts
 from fastload.lowering.reading.pictures import Picture
-from fastload.lowering.reading.scope import Scope, bound, unmangled
-from fastload.lowering.reading.source import parsed
+from fastload.lowering.reading.source import Scope, bound, parsed, unmangled
 from fastload.lowering.reading.values import Each, described, tried
 from fastload.registry import NotNative, refuse
 

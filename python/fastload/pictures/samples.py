@@ -22,7 +22,6 @@ from fastload.draws import keyed
 __all__ = ["waited", "waits_in"]
 
 _HERE = str(Path(__file__).parent)
-_V1 = "torchvision.transforms.functional"
 
 _FEW, _SELDOM = 4, 64
 """After so few samples without a picture in a row, only every so many-th is looked at."""
@@ -48,8 +47,8 @@ class _Samples:
 
     def __init__(self) -> None:
         self._files: Any = None
-        self._source: Any = None
-        self._tensors: Any = None
+        self._source: Any
+        self._tensors: Any
         self._idle = 0
 
     def made(self, make: Callable[[Any], Any], index: Any) -> tuple[Any, Exception | None, int]:
@@ -91,8 +90,7 @@ class _Samples:
             failed = making.failed
             making.is_on, making.failed, making.sources = outer
             self._files.uninstall()
-            if self._tensors is not None:
-                self._tensors.uninstall()
+            self._tensors.uninstall()
         self._idle = 0 if making.opened > opened else self._idle + 1
         if not failed:
             return sample
@@ -104,17 +102,12 @@ class _Samples:
         if self._files is None:
             if "PIL.Image" not in sys.modules:
                 return False
-            from fastload.pictures import files, source
+            from fastload.pictures import files, source, tensors
 
-            self._files, self._source = files, source
+            self._files, self._source, self._tensors = files, source, tensors
         if not self._files.install():
             return False
-        if self._tensors is None and _V1 in sys.modules:
-            from fastload.pictures import tensors
-
-            self._tensors = tensors
-        if self._tensors is not None:
-            self._tensors.install()
+        self._tensors.install()
         return True
 
 

@@ -46,12 +46,6 @@ _TRANSPOSED: dict[int, list[Op]] = {
     Image.Transpose.TRANSPOSE: [("turn", 1), ("flip_fixed", True)],
     Image.Transpose.TRANSVERSE: [("turn", 1), ("flip_fixed", False)],
 }
-_SIDEWAYS = (
-    Image.Transpose.ROTATE_90,
-    Image.Transpose.ROTATE_270,
-    Image.Transpose.TRANSPOSE,
-    Image.Transpose.TRANSVERSE,
-)
 _MOST_PIXELS = 1 << 16
 """Of a block that `reduce` makes one pixel of; Pillow's sums have 32 bits."""
 
@@ -119,8 +113,10 @@ def transpose(size: tuple[int, int], method: Any) -> Step | None:
     ops = _TRANSPOSED.get(method)
     if ops is None:
         return None
-    turned = size[::-1] if method in _SIDEWAYS else size
-    return Step(ops, turned, operator.methodcaller("transpose", method))
+    is_sideways = ops[0] in (("turn", 1), ("turn", 3))
+    return Step(
+        ops, size[::-1] if is_sideways else size, operator.methodcaller("transpose", method)
+    )
 
 
 def _integers(values: Iterable[Any], count: int) -> tuple[Any, ...] | None:

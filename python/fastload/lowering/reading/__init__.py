@@ -77,7 +77,7 @@ def _read(dataset: Any, memo: Memo) -> Any:
     if not found or any(len(leaf.native) != count for _, leaf in found):
         refuse("a sample has no values, or columns have several lengths")
     if reader.is_memory:
-        compared.check(dataset, structure, found, memo)
+        compared.check(dataset, structure, memo)
     return structure
 
 

@@ -10,38 +10,27 @@ import numpy as np
 import torch
 
 from fastload import _lib
-from fastload.columns.structure import fill
-from fastload.lowering.leaf import Leaf
+from fastload.columns.structure import fill, leaves
 from fastload.lowering.memo import Memo
-from fastload.registry import NotNative, refuse
+from fastload.registry import refuse
 
 __all__ = ["check"]
 
 _COMPARED = 5
 
 
-def check(dataset: Any, structure: Any, found: list[tuple[str, Leaf]], memo: Memo) -> None:
-    """Compares some samples, unless they were compared since the columns were made.
-
-    Args:
-        dataset: The dataset.
-        structure: The structure of a sample, as it was read.
-        found: Its leaves, with their paths.
-        memo: The record of the columns that were compared.
-
-    Raises:
-        NotNative: They differ, or the dataset raises.
-    """
-    natives = tuple(leaf.native for _, leaf in found)
-    memo.of_objects("compared", natives, lambda: _compare(dataset, structure, found))
+def check(dataset: Any, structure: Any, memo: Memo) -> None:
+    """Compares some samples with those of a structure, unless they were compared since its columns were made."""
+    natives = tuple(leaf.native for _, leaf in leaves(structure))
+    memo.of_objects("compared", natives, lambda: _compare(dataset, structure, natives))
 
 
-def _compare(dataset: Any, structure: Any, found: list[tuple[str, Leaf]]) -> bool:
-    numbered = (_lib.Leaf(place, leaf.form) for place, (_, leaf) in enumerate(found))
+def _compare(dataset: Any, structure: Any, natives: tuple[Any, ...]) -> bool:
+    forms = (_lib.Leaf(place, leaf.form) for place, (_, leaf) in enumerate(leaves(structure)))
     try:
-        program = _lib.Program([leaf.native for _, leaf in found], fill(structure, numbered))
+        program = _lib.Program(list(natives), fill(structure, forms))
     except (TypeError, ValueError) as error:
-        raise NotNative(str(error)) from error
+        refuse(str(error))
     if program.is_random():  # of which there are no two equal samples
         return False
     for place in range(_COMPARED):

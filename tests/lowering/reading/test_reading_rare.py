@@ -156,6 +156,13 @@ def test_an_index_from_the_end_that_is_calculated_with_is_pythons(change):
     assert_torchs(dataset, **given)
 
 
+@pytest.mark.parametrize("change", ["total = 1", "total += 1", "for total in (1, 2): pass"])
+def test_what_may_be_a_global_is_not_set(change):
+    code = f"if self.nothing:\n    global total\n{change}\nreturn self.x[i]"
+    with pytest.raises(NotNative, match="total is not"):
+        lower(made(code, attributes()))
+
+
 def test_what_was_taken_from_a_list_stays():
     for change in ("own[3] = -1", "own.append(-1)"):
         code = f"own = list(self.a)\nvalue = own[i]\n{change}\nreturn self.x[i], value, own[3]"

@@ -106,7 +106,6 @@ def _rows(array: Any, index: Index) -> Rows:
 
 def _windows(array: Any, window: slice) -> Rows:
     start, stop, step = window.start, window.stop, window.step
-    start = Index(0, 0, 1) if start is None else start
     if not (isinstance(start, Index) and isinstance(stop, Index) and start.step == stop.step):
         refuse("a slice whose length differs from sample to sample")
     if start.step < 1 or not (step is None or (type(step) is int and step > 0)):

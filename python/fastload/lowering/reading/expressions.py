@@ -157,11 +157,7 @@ class Expressions(ABC):
         return item(self._fixed(container) if differs(key) else container, key)
 
     def _fixed(self, container: Any) -> Any:
-        """Returns a container as it is now, of which samples take different items.
-
-        Raises:
-            NotNative: Its items differ between samples, too.
-        """
+        """Returns a container as it is now, of which samples take different items; refuses items that differ, too."""
         if self.is_mixed(container):
             refuse("a choice between values that differ from sample to sample is not known")
         return container.copy() if self.is_own(container) else container

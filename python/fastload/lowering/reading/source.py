@@ -95,6 +95,8 @@ class Scope:
 
     def set(self, identifier: str, value: Any) -> None:
         """Gives a value to a local name."""
+        if self._outer is None and identifier not in self._locals:
+            refuse(f"{identifier} is not a local name")
         self._names[identifier] = value
 
     def get(self, identifier: str) -> Any:

@@ -52,9 +52,6 @@ class Stored:
             objects: A number for each sample, or a list of numbers.
             dtype: Of the result; None for the library's own choice.
             is_torch: True if torch makes it, else NumPy.
-
-        Raises:
-            NotNative: Other things, or several types of numbers.
         """
         make: Callable[[Any], Any] = (
             (lambda values: _TENSOR(values, dtype=dtype))
@@ -141,11 +138,7 @@ class Stored:
         *,
         is_torch: bool = False,
     ) -> Any:
-        """Returns what `make` makes of Python numbers of one type.
-
-        Raises:
-            NotNative: Numbers of several types, or that do not fit.
-        """
+        """Returns what `make` makes of Python numbers of one type."""
         kinds = set(map(type, values))
         if len(kinds) > 1 or not kinds <= NUMBERS.keys():
             refuse("numbers of several types", "make them all ints, floats or bools")
@@ -164,11 +157,7 @@ class Stored:
         return self.memo.of_values(self.place("array"), values, checked, settings)
 
     def texts(self, values: list[str]) -> Any:
-        """Returns the column of text.
-
-        Raises:
-            NotNative: A text has no bytes of UTF-8.
-        """
+        """Returns the column of text."""
 
         def make() -> Any:
             try:

@@ -283,7 +283,9 @@ def test_long_runs_keep_the_latest_steps():
     assert (steps.wait_s >= 0).all()
     assert (steps.own_s >= 0).all()
     asked_s = steps.end_s - steps.own_s - steps.wait_s
-    np.testing.assert_allclose(asked_s[1:], steps.end_s[:-1], rtol=0, atol=5e-10)  # equal: the clock's unit is 1e-9
+    np.testing.assert_allclose(
+        asked_s[1:], steps.end_s[:-1], rtol=0, atol=5e-10
+    )  # equal: the clock's unit is 1e-9
     assert len(recorder.read(number)) == 0
 
 

@@ -79,7 +79,7 @@ REFUSED = {
     "self.x[i].grad is None": "the attribute grad of a tensor",
     "torch.is_tensor(self.arrays[i])": "isinstance() differs from sample to sample",
     "isinstance(self.helped, tuple)": "isinstance() of",
-    "hasattr(self.helped, 'cache')": "it calls hasattr",
+    "hasattr(self.helped, 'cache')": "by its name is not known",
     "(self.a[i], self.fine[i])[self.ones[i]] is None": CHOICE,
     "[self.a[i], self.fine[i]][self.ones[i]] is None": CHOICE,
     "([self.a[i]], [self.fine[i]])[self.ones[i]][0] is None": CHOICE,
@@ -99,8 +99,8 @@ REFUSED = {
     "named.update(b=1) if self.flag[i] else None": "changes what it did not make itself",
     "named.update({'b': 1}) if self.flag[i] else None": CHANGES,
     "self.mark(named) if self.flag[i] else 1": CHANGES,
-    "(j := 1.0) if self.flag[i] else 0.0": "NamedExpr is not read",
-    "0.0 if self.flag[i] else [j := 1.0][0]": "NamedExpr is not read",
+    "(j := 1.0) if self.flag[i] else 0.0": CHANGES,
+    "0.0 if self.flag[i] else [j := 1.0][0]": CHANGES,
     "self.blocks[(i, 0), :]": "an index by several values",
     "len(self.by_floats[i].items())": "dicts of several keys",
 }
@@ -116,6 +116,9 @@ READ = [
     "(None, self.fine[i])[1] is None, [self.fine[i]] + [1, 2] == 3 if 0 else 1",
     "'%s %d' % (self.fine[i], i), '%s' % self.fine[i]",
     "self.a[i] if self.flag[i] else -1, self.helped(i) if self.flag[i] else 0",
+    "{(j := 'a'): j}",
+    "self.blocks[1][i].dim(), self.x[i].dim(), self.blocks[2][i].numel(), self.x[i].numel()",
+    "self.x[i] if hasattr(self, 'x') and not hasattr(self, 'y') else 1, getattr(self, 'three', 4)",
 ]
 
 
@@ -193,6 +196,7 @@ self.names.get({0}, {1})
 ({0} or {1})
 ({0} if {1} is None else 2)
 ({0} if self.flag[i] else {1})
+(j := {0})
 str({0})
 ('%s' % ({0},))
 list({0})

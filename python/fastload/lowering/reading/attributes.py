@@ -13,6 +13,7 @@ __all__ = [
     "Bound",
     "Getter",
     "all_stored",
+    "is_of_class",
     "is_plain",
     "of_class",
     "of_instance",
@@ -51,6 +52,11 @@ def of_class(kind: type, attribute: str) -> Any:
     """Returns the attribute of a class, as it is stored; None if there is none."""
     found = _stored(kind, attribute)
     return None if found is _MISSING else found
+
+
+def is_of_class(kind: type, attribute: str) -> bool:
+    """Returns true if a class has an attribute, be it None."""
+    return _stored(kind, attribute) is not _MISSING
 
 
 def of_instance(instance: Any, attribute: str) -> Any:

@@ -5,6 +5,7 @@ are.
 """
 
 import functools
+import math
 import sys
 import types
 from typing import Any
@@ -24,9 +25,14 @@ from fastload.registry import refuse
 __all__ = ["call"]
 
 
-_LIBRARIES = "PIL cv2 datasets numpy pandas scipy torch torchvision transformers"
+_LIBRARIES = frozenset(
+    {"PIL", "cv2", "datasets", "numpy", "pandas", "scipy", "torch", "torchvision", "transformers"}
+)
 _CHANGES: dict[type, tuple[str, ...]] = {list: ("append", "extend"), dict: ("update",)}
-_OF_RAGGED = "float double long int to clone astype copy contiguous"
+_MEASURES = frozenset({"size", "dim", "numel"})
+_OF_RAGGED = frozenset(
+    {"float", "double", "long", "int", "to", "clone", "astype", "copy", "contiguous"}
+)
 _BY_IDENTITY = {
     id(function): known for function, known in (functions.FUNCTIONS | tensors.FUNCTIONS).items()
 }
@@ -67,7 +73,7 @@ def call(
 
 def _is_of_library(function: types.FunctionType) -> bool:
     package = str(function.__globals__.get("__name__", "")).partition(".")[0]
-    return package in sys.stdlib_module_names or package in _LIBRARIES.split()
+    return package in sys.stdlib_module_names or package in _LIBRARIES
 
 
 def _of_value(
@@ -83,8 +89,8 @@ def _of_value(
             return frames.values(of, *arguments, **named)
         if isinstance(of, Ragged):
             return _of_ragged(of, what, arguments, named)
-        if what == "size" and (is_rows or is_array(of)):
-            return _size(of, *arguments, **named)
+        if what in _MEASURES and (is_rows or is_array(of)):
+            return _measured(of, what, *arguments, **named)
         if is_rows and (known := method_of(of, what)) is not None:
             return known(of, *arguments, **named)
     except (IndexError, TypeError, ValueError) as error:
@@ -94,17 +100,19 @@ def _of_value(
     return _of_python(reader, of, what, arguments, named, words)
 
 
-def _size(array: Any, dim: int | None = None) -> Any:
+def _measured(array: Any, what: str, dim: int | None = None) -> Any:
     is_torch = array.is_torch if isinstance(array, Rows) else type(array) is torch.Tensor
-    if not is_torch or not (dim is None or type(dim) is int):
-        refuse("size of an array is not known")
+    if not is_torch or not (dim is None or (what == "size" and type(dim) is int)):
+        refuse(f"{what} of an array is not known")
     shape = tuple(array.shape)
-    return shape if dim is None else shape[dim]
+    if what == "size":
+        return shape if dim is None else shape[dim]
+    return len(shape) if what == "dim" else math.prod(shape)
 
 
 def _of_ragged(ragged: Ragged, what: str, arguments: list[Any], named: dict[str, Any]) -> Any:
     def call(rows: Rows) -> Rows:
-        method = method_of(rows, what) if what in _OF_RAGGED.split() else None
+        method = method_of(rows, what) if what in _OF_RAGGED else None
         if method is None:
             refuse(f"{what}() of arrays of different lengths is not known")
         return method(rows, *arguments, **named)

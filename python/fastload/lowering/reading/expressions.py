@@ -63,7 +63,7 @@ class Expressions(ABC):
 
     Attributes:
         is_memory: True if nothing but memory is touched, so far.
-        changes: How many changes of a container outlived their expression.
+        changes: How many changes outlived their expression: of a container, or of a name by `:=`.
     """
 
     def __init__(self, stored: Stored, index: Index | None = None) -> None:
@@ -268,6 +268,12 @@ class Expressions(ABC):
             return chosen(test, *both)
         is_first = truth(test, f"`{ast.unparse(node.test)}`")
         return self._value(node.body if is_first else node.orelse, scope)
+
+    def _namedexpr(self, node: ast.NamedExpr, scope: Scope) -> Any:
+        value = self._value(node.value, scope)
+        scope.set_outside(node.target.id, value)
+        self.changes += 1
+        return value
 
     def _joinedstr(self, node: ast.JoinedStr, scope: Scope) -> Any:
         values, formats = [], []

@@ -26,6 +26,7 @@ __all__ = ["FUNCTIONS"]
 _OF_NUMBERS: tuple[Callable[..., Any], ...] = (min, max, abs, round, math.ceil, math.floor)
 _OURS = Each | attributes.Bound | frames.Indexer | Cells
 """Types of this package, which stand for values of other types."""
+_NOTHING = object()
 
 
 def _len(reader: Any, value: Any) -> Any:
@@ -113,6 +114,23 @@ def _each(function: Callable[..., Any], kinds: frozenset[type], words: str) -> C
     )
 
 
+def _getattr(_: Any, value: Any, attribute: Any, *default: Any) -> Any:
+    """Returns an attribute of an object of a user's class, or the default of a missing one."""
+    kind = type(value)
+    is_other = isinstance(value, _OURS | type) or kind.__module__ == "builtins"
+    if is_other or type(attribute) is not str:
+        refuse(f"an attribute of {described(value)} by its name is not known")
+    own = attributes.all_stored(value)
+    is_missing = attribute not in own and not default
+    if is_missing or not attributes.is_plain(kind) or attributes.is_of_class(kind, attribute):
+        refuse(f"{attribute} of {described(value)} is not known")
+    return own.get(attribute, *default)
+
+
+def _hasattr(_: Any, value: Any, attribute: Any) -> bool:
+    return _getattr(_, value, attribute, _NOTHING) is not _NOTHING
+
+
 def _zip(_: Any, *several: Any) -> Any:
     return list(zip(*map(parts, several), strict=False))
 
@@ -137,6 +155,8 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     tuple: _container(tuple),
     dict: _dict,
     isinstance: _isinstance,
+    getattr: _getattr,
+    hasattr: _hasattr,
     **{each: _each(each, NUMBERS, each.__name__) for each in _OF_NUMBERS},
     zip: _zip,
     enumerate: _enumerate,

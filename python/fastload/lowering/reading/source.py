@@ -99,6 +99,13 @@ class Scope:
             refuse(f"{identifier} is not a local name")
         self._names[identifier] = value
 
+    def set_outside(self, identifier: str, value: Any) -> None:
+        """Gives a value to a name of the function, also where a comprehension does so."""
+        scope = self
+        while scope._outer is not None:
+            scope = scope._outer
+        scope.set(identifier, value)
+
     def get(self, identifier: str) -> Any:
         """Returns the value of a name here."""
         scope: Scope | None = self

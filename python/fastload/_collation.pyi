@@ -1,4 +1,4 @@
-"""The part of the native core that makes fields of batches of Python's samples; `_lib` has it."""
+"""The part of `_lib` that makes fields of batches. There is no such module."""
 
 from collections.abc import Callable
 from typing import Any, final

@@ -7,17 +7,29 @@ from typing import Literal, final
 from fastload._columns import Column, Ragged
 
 @final
+class Blobs:
+    """Encoded bytes of samples that share files."""
+
+    def __len__(self) -> int: ...
+
+_Source = list[str] | Ragged | Blobs
+"""Files: their paths, the bytes of each, or stretches of larger files."""
+
+_Progress = Callable[[int, int], None] | None
+"""Called with (done, total) now and then."""
+
+@final
 class Audio(Column):
     """Recordings in audio files.
 
     Args:
-        source: The files: their paths, the bytes of each, or stretches of larger files.
+        source: The files.
         spans: (start, count) of the frames that are samples, or (offset, duration) in seconds: one for
             all files, or one for each.
         dtype: `"float32"`, `"float64"`, `"int16"` or `"int32"`.
         mono: True if a sample is the mean of its channels.
         sample_rate: Files of another are refused when their samples are wanted.
-        progress: Called with (done, total) now and then, while headers are read.
+        progress: Called while headers are read.
 
     Raises:
         OSError: Not one of the files can be read.
@@ -25,79 +37,47 @@ class Audio(Column):
 
     def __new__(
         cls,
-        source: list[str] | Ragged | Blobs,
+        source: _Source,
         spans: list[tuple[int, int | None]] | list[tuple[float, float | None]],
         dtype: str,
         mono: bool,
         sample_rate: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: _Progress = None,
     ) -> Audio: ...
     def sample_rate(self, index: int) -> int | None:
         """Returns the frames in a second of a recording; None: its file cannot be used."""
 
-@final
-class Blobs:
-    """Encoded bytes of samples that share files."""
-
-    def __len__(self) -> int: ...
-
 def npy(
-    source: list[str] | Ragged | Blobs,
-    rows: list[tuple[int | None, int | None]],
-    progress: Callable[[int, int], None] | None = None,
+    source: _Source, rows: list[tuple[int | None, int | None]], progress: _Progress = None
 ) -> Column:
     """Returns a column of arrays in `.npy` files.
 
     Args:
-        source: The files: their paths, the bytes of each, or stretches of larger files.
+        source: The files.
         rows: (start, stop) of the rows of each array that are its sample: none, one for all files, or
             one for each.
-        progress: Called with (done, total) now and then, while headers are read.
+        progress: Called while headers are read.
 
     Raises:
         OSError: Not one of the files can be read.
     """
 
 def npz(
-    source: list[str] | Ragged | Blobs,
+    source: _Source,
     key: str,
     rows: list[tuple[int | None, int | None]],
-    progress: Callable[[int, int], None] | None = None,
+    progress: _Progress = None,
 ) -> Column:
-    """Returns a column of arrays in `.npz` files.
+    """Returns a column of the arrays named `key` in `.npz` files; otherwise as `npy`."""
 
-    Args:
-        source: The files: their paths, the bytes of each, or stretches of larger files.
-        key: Name of the array.
-        rows: (start, stop) of the rows of each array that are its sample: none, one for all files, or
-            one for each.
-        progress: Called with (done, total) now and then, while headers are read.
+def pt(source: _Source, key: str | None = None, progress: _Progress = None) -> Column:
+    """Returns a column of tensors in files of `torch.save`, alone or as `key` of a dict; otherwise as `npy`."""
 
-    Raises:
-        OSError: Not one of the files can be read.
-    """
-
-def pt(
-    source: list[str] | Ragged | Blobs,
-    key: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Column:
-    """Returns a column of tensors in files of `torch.save`.
-
-    Args:
-        source: The files: their paths, the bytes of each, or stretches of larger files.
-        key: Which tensor of a dict; None where files hold a tensor.
-        progress: Called with (done, total) now and then, while headers are read.
-
-    Raises:
-        OSError: Not one of the files can be read.
-    """
-
-def plain(source: list[str] | Ragged | Blobs, what: str) -> Column:
+def plain(source: _Source, what: str) -> Column:
     """Returns a column of files that are one value each.
 
     Args:
-        source: The files: their paths, the bytes of each, or stretches of larger files.
+        source: The files.
         what: `"bytes"`; `"text"`, of UTF-8; or `"integer"`, an int64 in decimal digits.
 
     Raises:
@@ -112,15 +92,13 @@ class Tar:
 
     Args:
         paths: The files.
-        progress: Called with (done, total) files now and then.
+        progress: Called with numbers of files.
 
     Raises:
         OSError: A file cannot be read, or is no such archive.
     """
 
-    def __new__(
-        cls, paths: list[str], progress: Callable[[int, int], None] | None = None
-    ) -> Tar: ...
+    def __new__(cls, paths: list[str], progress: _Progress = None) -> Tar: ...
     def __len__(self) -> int:
         """Returns how many samples there are."""
     def keys(self) -> list[str]:
@@ -147,18 +125,13 @@ class Lines:
         paths: The files.
         stored: Files of the index, one for each, or none: used if they are of the file as it is, written
             otherwise.
-        progress: Called with (done, total) pieces now and then.
+        progress: Called with numbers of pieces.
 
     Raises:
         OSError: A file cannot be read, or its index not be written.
     """
 
-    def __new__(
-        cls,
-        paths: list[str],
-        stored: list[str],
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Lines: ...
+    def __new__(cls, paths: list[str], stored: list[str], progress: _Progress = None) -> Lines: ...
     def __len__(self) -> int: ...
 
 @final
@@ -200,17 +173,14 @@ class ParquetFiles:
     Args:
         paths: The files.
         cache_bytes: Decoded values that all columns keep together.
-        progress: Called with (done, total) now and then, while footers are read.
+        progress: Called while footers are read.
 
     Raises:
         OSError: A file cannot be read, or is damaged.
     """
 
     def __new__(
-        cls,
-        paths: list[str],
-        cache_bytes: int,
-        progress: Callable[[int, int], None] | None = None,
+        cls, paths: list[str], cache_bytes: int, progress: _Progress = None
     ) -> ParquetFiles: ...
     def __len__(self) -> int: ...
     def column(self, column: str) -> tuple[Column, Literal["tensor", "text", "bytes"]]:

@@ -8,167 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, final
 
-from fastload._collation import Pack as Pack
-from fastload._collation import Pad as Pad
-from fastload._collation import Rule as Rule
-from fastload._collation import flatten as flatten
-from fastload._collation import floats as floats
-from fastload._collation import ints as ints
-from fastload._collation import numbers_of_lists as numbers_of_lists
-from fastload._columns import Column as Column
-from fastload._columns import Image as Image
-from fastload._columns import Picture as Picture
-from fastload._columns import Ragged as Ragged
-from fastload._columns import Rows as Rows
-from fastload._columns import Storage as Storage
-from fastload._columns import binary as binary
-from fastload._columns import concat as concat
-from fastload._columns import lists as lists
-from fastload._columns import select as select
-from fastload._columns import text as text
-from fastload._files import Audio as Audio
-from fastload._files import Blobs as Blobs
-from fastload._files import Jsonl as Jsonl
-from fastload._files import Lines as Lines
-from fastload._files import ParquetFiles as ParquetFiles
-from fastload._files import Tar as Tar
-from fastload._files import megatron as megatron
-from fastload._files import npy as npy
-from fastload._files import npz as npz
-from fastload._files import plain as plain
-from fastload._files import pt as pt
-from fastload._files import records as records
-from fastload._files import tokens as tokens
-from fastload._files import write_file as write_file
-from fastload._foreign import Request as Request
-from fastload._foreign import Requests as Requests
-from fastload._generators import Followed as Followed
-from fastload._generators import Generators as Generators
-from fastload._interrupts import WholeSteps as WholeSteps
-from fastload._interrupts import check_interrupts as check_interrupts
-from fastload._interrupts import interruptibly as interruptibly
-from fastload._interrupts import uninterruptibly as uninterruptibly
-from fastload._links import Links as Links
-from fastload._links import Part as Part
-from fastload._links import WorkerLink as WorkerLink
-from fastload._links import own as own
-from fastload._memory import Copying as Copying
-from fastload._memory import make_file as make_file
-from fastload._plans import Epoch as Epoch
-from fastload._plans import Lengths as Lengths
-from fastload._plans import Permutation as Permutation
-from fastload._plans import plan_packed_batches as plan_packed_batches
-from fastload._plans import plan_token_batches as plan_token_batches
-from fastload._plans import shapes as shapes
-from fastload._process import memory_stats as memory_stats
-from fastload._process import park as park
-from fastload._process import pool_threads as pool_threads
-from fastload._process import shutdown as shutdown
-from fastload._process import trim_memory as trim_memory
-from fastload._steps import StepClocks as StepClocks
-from fastload._tuning import Tuner as Tuner
-from fastload._tuning import Watch as Watch
-from fastload._tuning import Window as Window
-
-__all__ = [
-    "Audio",
-    "Blobs",
-    "Column",
-    "Copying",
-    "Epoch",
-    "Followed",
-    "Generators",
-    "Image",
-    "Jsonl",
-    "Leaf",
-    "Lengths",
-    "Lines",
-    "Links",
-    "Pack",
-    "Pad",
-    "ParquetFiles",
-    "Part",
-    "Permutation",
-    "Picture",
-    "Program",
-    "Ragged",
-    "Request",
-    "Requests",
-    "Rows",
-    "Rule",
-    "Spans",
-    "StepClocks",
-    "Storage",
-    "Stream",
-    "Tar",
-    "Tuner",
-    "Unframed",
-    "Watch",
-    "WholeSteps",
-    "Window",
-    "WorkerLink",
-    "__version__",
-    "binary",
-    "check_interrupts",
-    "concat",
-    "debug_assertions",
-    "flatten",
-    "floats",
-    "interruptibly",
-    "ints",
-    "lists",
-    "make_file",
-    "megatron",
-    "memory_stats",
-    "npy",
-    "npz",
-    "numbers_of_lists",
-    "own",
-    "park",
-    "plain",
-    "plan_packed_batches",
-    "plan_token_batches",
-    "pool_threads",
-    "pt",
-    "records",
-    "same_items",
-    "select",
-    "shapes",
-    "shutdown",
-    "text",
-    "tokens",
-    "trim_memory",
-    "uninterruptibly",
-    "write_file",
-]
+from fastload._collation import *
+from fastload._columns import *
+from fastload._files import *
+from fastload._plans import *
+from fastload._process import *
+from fastload._python import *
+from fastload._tuning import *
 
 __version__: str
 debug_assertions: bool
 """True in a debug build, whose speed says nothing."""
-
-@final
-class Unframed:
-    """A dataset behind a function call that leaves no frame in tracebacks.
-
-    Args:
-        made: Called with `make` and an index: returns a value, or else an exception to raise with the traceback that
-            it has; and the number of next values that `make` returns without it.
-        make: Returns the value for an index.
-        lists: Likewise, for lists of indices; None if there is nothing for them.
-    """
-
-    def __new__(
-        cls,
-        made: Callable[[Callable[[Any], Any], Any], tuple[Any, Exception | None, int]],
-        make: Callable[[Any], Any],
-        lists: Callable[[Any], Any] | None = None,
-    ) -> Unframed: ...
-    @property
-    def __getitems__(self) -> Unframed | None: ...
-    def __getitem__(self, index: Any, /) -> Any:
-        """Returns the value for an index."""
-    def __call__(self, index: Any) -> Any:
-        """Returns the value for an index."""
 
 @final
 class Leaf:
@@ -483,6 +333,3 @@ class Stream:
         """Returns the counters so far: plain numbers, units in the names, and `"bottleneck"`, words."""
     def close(self) -> None:
         """Cancels the batches in flight and frees them; safe to call twice."""
-
-def same_items(one: list[Any], other: list[Any]) -> bool:
-    """Returns true if two lists hold the very same objects, in the same order."""

@@ -6,6 +6,12 @@ import torch
 
 from fastload._lib import Column
 
+_Overlong = Literal["truncate", "keep", "drop"]
+"""Longer samples count as the limit; stay, alone in their batch or cut into pieces; or are left out."""
+
+_Remainder = Literal["drop", "repeat", "mask"]
+"""The treatment of a last step with fewer samples than ranks."""
+
 @final
 class Permutation:
     """The permutation that `torch.randperm` draws first from a CPU generator, piece by piece.
@@ -89,12 +95,12 @@ def plan_token_batches(
     window: int,
     batch_multiple: int,
     limit: int,
-    overlong: Literal["truncate", "keep", "drop"],
+    overlong: _Overlong,
     longest_first: bool,
     drop_last: bool,
     shuffle: tuple[int, int] | None,
     world: int,
-    remainder: Literal["drop", "repeat", "mask"],
+    remainder: _Remainder,
 ) -> Epoch:
     """Plans batches of samples of similar length, for all ranks.
 
@@ -107,8 +113,7 @@ def plan_token_batches(
         window: Samples per rank that are sorted together.
         batch_multiple: The number that sizes of batches are multiples of.
         limit: The longest sample that is within the budget.
-        overlong: The treatment of longer ones: they count as `limit`, are alone in their batch, or are
-            left out.
+        overlong: The treatment of longer ones.
         longest_first: True if the step with the longest sample comes first.
         drop_last: True if a last step that is not full is dropped.
         shuffle: Seed and epoch; None for the dataset's own order.
@@ -123,27 +128,13 @@ def plan_packed_batches(
     strategy: Literal["best_fit", "first_fit", "concat_split"],
     rows: int,
     window: int,
-    overlong: Literal["truncate", "keep", "drop"],
+    overlong: _Overlong,
     drop_last: bool,
     shuffle: tuple[int, int] | None,
     world: int,
-    remainder: Literal["drop", "repeat", "mask"],
+    remainder: _Remainder,
 ) -> Epoch:
-    """Plans batches of documents that are packed into bins, for all ranks.
-
-    Args:
-        lengths: The documents'.
-        max_length: Tokens of a bin, at least 1.
-        strategy: The strategy by which documents are put into bins.
-        rows: Bins of a batch.
-        window: Documents that are packed together.
-        overlong: The treatment of documents longer than a bin: they count as `max_length`, are cut, or
-            are left out.
-        drop_last: True if a last step that is not full is dropped.
-        shuffle: Seed and epoch; None for the dataset's own order.
-        world: Number of ranks.
-        remainder: The treatment of a last step with fewer documents than ranks.
-    """
+    """Plans batches of `rows` rows of `max_length` tokens, into which documents are packed; otherwise as above."""
 
 def shapes(column: Column) -> tuple[bytes, int] | None:
     """Returns the shape of each sample, as far as offsets and headers tell.

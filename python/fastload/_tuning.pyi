@@ -1,4 +1,4 @@
-"""The tuner of the extension module; re-exported by `_lib`."""
+"""The part of `_lib` that decides on workers and depth. There is no such module."""
 
 from collections.abc import Callable
 from typing import final
@@ -49,17 +49,13 @@ class Window:
         memory_share: float = 0.0,
     ) -> Window: ...
     @property
-    def elapsed_s(self) -> float:
-        """Its length, in seconds."""
+    def elapsed_s(self) -> float: ...
     @property
-    def batches(self) -> float:
-        """Batches taken."""
+    def batches(self) -> float: ...
     @property
-    def step_s(self) -> float:
-        """The training's own time for a batch, in seconds; the median."""
+    def step_s(self) -> float: ...
     @property
-    def wait_s(self) -> float:
-        """The time that the training waited for a batch, in seconds; the mean."""
+    def wait_s(self) -> float: ...
     @property
     def rate(self) -> float:
         """Samples per second."""

@@ -6,11 +6,9 @@ to a batch, for the `collate_fn` of torch's DataLoader as well as ours; their by
 So is `default_collate`, which returns what torch's returns, dtypes included, only faster.
 """
 
-from fastload.collate.default import default_collate
-from fastload.collate.keep import Keep
 from fastload.collate.pack_collate import PackCollate
-from fastload.collate.pad import Pad
 from fastload.collate.pad_collate import PadCollate
-from fastload.collate.unpadded import Flat, Unpadded
+from fastload.collate.rules import Flat, Keep, Pad, Unpadded
+from fastload.collate.stacking import default_collate
 
 __all__ = ["Flat", "Keep", "PackCollate", "Pad", "PadCollate", "Unpadded", "default_collate"]

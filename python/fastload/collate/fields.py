@@ -1,16 +1,53 @@
-"""The fields of a sample: their paths, their names in messages, and the options given for them.
+"""The arguments of collate functions, and the fields of a sample: their paths, their names in messages, their options.
 
 A path is a tuple of keys and positions, from the sample down to a field; `()` is the sample itself.
 """
 
+import functools
+import operator
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Fields", "Option", "Path", "title"]
+__all__ = ["ByArguments", "Fields", "Option", "Path", "check_choice", "check_size", "title"]
 
 Path = tuple[Any, ...]
 
 _T = TypeVar("_T")
+
+
+class ByArguments:
+    """A collate function that is pickled and shown by its arguments."""
+
+    _arguments: dict[str, Any]
+    _defaults: Mapping[str, Any] = MappingProxyType({})
+    """The defaults that are not None, if they are left out where it is shown."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments."""
+        return functools.partial(type(self), **self._arguments), ()
+
+    def __repr__(self) -> str:
+        given = (
+            f"{name}={value!r}"
+            for name, value in self._arguments.items()
+            if value is not self._defaults.get(name)
+        )
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def check_choice(option: str, value: Any, known: tuple[str, ...]) -> None:
+    """Refuses an unknown value of an option."""
+    if value not in known:
+        msg = f"{option} should be one of {known}, but got {value!r}"
+        raise ValueError(msg)
+
+
+def check_size(option: str, size: Any) -> None:
+    """Refuses a size below 1; None is no size."""
+    if size is not None and operator.index(size) < 1:
+        msg = f"{option} should be 1 at least, but got {size!r}"
+        raise ValueError(msg)
 
 
 class Fields(Generic[_T]):

@@ -1,22 +1,19 @@
 """`PackCollate`: documents side by side in rows, without padding between them."""
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, final
 
 from fastload import _lib
+from fastload.collate.fields import ByArguments, check_choice, check_size
 
 __all__ = ["IGNORED", "PackCollate"]
 
-_STRATEGIES = ("best_fit", "first_fit", "concat_split")
-_OVERLONG = ("truncate", "split", "drop", "error")
-_STYLES = ("hf", "flash", "segment_ids")
 IGNORED = -100
 """The label that torch's cross entropy ignores."""
 
 
 @final
-class PackCollate:
+class PackCollate(ByArguments):
     """Packs the documents of a batch into rows.
 
     A sample is a mapping with `input_ids` and perhaps `labels`, or the tokens alone: tensors, arrays or
@@ -72,19 +69,12 @@ class PackCollate:
         fields: Mapping[str, complex] | None = None,
         num_tokens: bool = False,
     ) -> None:
-        for option, value, known in (
-            ("strategy", strategy, _STRATEGIES),
-            ("overlong", overlong, _OVERLONG),
-            ("style", style, _STYLES),
-        ):
-            if value not in known:
-                msg = f"{option} should be one of {known}, but got {value!r}"
-                raise ValueError(msg)
-        for option, size in (("max_length", max_length), ("rows", rows)):
-            if size is not None and operator.index(size) < 1:
-                msg = f"{option} should be 1 at least, but got {size!r}"
-                raise ValueError(msg)
-        self._arguments: dict[str, Any] = {
+        check_choice("strategy", strategy, ("best_fit", "first_fit", "concat_split"))
+        check_choice("overlong", overlong, ("truncate", "split", "drop", "error"))
+        check_choice("style", style, ("hf", "flash", "segment_ids"))
+        check_size("max_length", max_length)
+        check_size("rows", rows)
+        self._arguments = {
             "max_length": max_length,
             "strategy": strategy,
             "overlong": overlong,
@@ -150,20 +140,6 @@ class PackCollate:
         if self._counts:
             batch["num_tokens"] = count
         return batch
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments."""
-        return _rebuild, (self._arguments,)
-
-    def __repr__(self) -> str:
-        given = (
-            f"{name}={value!r}" for name, value in self._arguments.items() if value is not None
-        )
-        return f"PackCollate({', '.join(given)})"
-
-
-def _rebuild(arguments: dict[str, Any]) -> PackCollate:
-    return PackCollate(**arguments)
 
 
 def _values(samples: list[Any], name: str) -> list[Any]:

@@ -1,23 +1,20 @@
 """`PadCollate`: collates samples of any structure, each field by its rule."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, final
 
 import torch
 
-from fastload.collate.fields import Fields, Option, Path, title
-from fastload.collate.keep import Keep
-from fastload.collate.pad import Pad, ladder
-from fastload.collate.unpadded import Unpadded
-from fastload.collate.walk import Program, Rule, Walk
+from fastload.collate.fields import ByArguments
+from fastload.collate.rules import Rule
+from fastload.collate.walk import Program, Walk
 
 __all__ = ["PadCollate"]
 
-_RULES = (Pad, Unpadded, Keep)
-
 
 @final
-class PadCollate:
+class PadCollate(ByArguments):
     """Collates samples whose fields may differ in size.
 
     Tuples, named tuples, lists and dicts, nested ones too, keep their structure. Of their fields,
@@ -69,6 +66,8 @@ class PadCollate:
         ... )
     """
 
+    _defaults = MappingProxyType({"mask_dtype": torch.bool, "num_tokens": False})
+
     def __init__(
         self,
         fields: Mapping[Any, Any] | Rule | None = None,
@@ -83,7 +82,7 @@ class PadCollate:
         if mask_dtype not in (torch.bool, torch.int64):
             msg = f"mask_dtype should be torch.bool or torch.int64, but got {mask_dtype}"
             raise ValueError(msg)
-        self._arguments: dict[str, Any] = {
+        self._arguments = {
             "fields": fields,
             "mask": mask,
             "mask_dtype": mask_dtype,
@@ -92,10 +91,10 @@ class PadCollate:
             "shapes": shapes,
             "num_tokens": num_tokens,
         }
-        if not (fields is None or isinstance(fields, (Mapping, *_RULES))):
+        if not (fields is None or isinstance(fields, Mapping | Rule)):
             msg = f"fields should be one rule or map fields to rules, but got {fields!r}"
             raise TypeError(msg)
-        self._program = _program(**self._arguments)
+        self._program = Program(**self._arguments)
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         """Returns the batch of a list of samples.
@@ -111,65 +110,3 @@ class PadCollate:
             msg = "a batch of no samples cannot be collated: the batch sampler gave no indices"
             raise IndexError(msg)
         return Walk(self._program).batch(samples)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments."""
-        return _rebuild, (self._arguments,)
-
-    def __repr__(self) -> str:
-        defaults = {"mask_dtype": torch.bool, "num_tokens": False}
-        given = [
-            f"{name}={value!r}"
-            for name, value in self._arguments.items()
-            if value is not defaults.get(name)
-        ]
-        return f"PadCollate({', '.join(given)})"
-
-
-def _rebuild(arguments: dict[str, Any]) -> PadCollate:
-    return PadCollate(**arguments)
-
-
-def _program(
-    fields: Any,
-    mask: Any,
-    mask_dtype: torch.dtype,
-    mask_rank: Any,
-    lengths: Any,
-    shapes: Any,
-    num_tokens: Any,
-) -> Program:
-    rungs = ladder(shapes or ())
-    others: Rule = fields if isinstance(fields, _RULES) else Pad()
-    given = fields if isinstance(fields, Mapping) else {}
-    rules: Fields[Rule] = Fields(given, lambda value: isinstance(value, _RULES))
-    pads = {path: rule for path, rule in rules.by_path.items() if isinstance(rule, Pad)}
-    native: dict[Path | None, Any] = {path: rule.native(rungs) for path, rule in pads.items()}
-    if isinstance(others, Pad):
-        native.setdefault((), others.native(rungs))
-        native[None] = others.native(rungs, named=False)
-    first = next(iter(pads), None)
-    counted = first if isinstance(num_tokens, bool) else _path(num_tokens)
-    ranks = mask_rank if isinstance(mask_rank, Mapping) else {}
-    program = Program(
-        rules,
-        others,
-        native,
-        Option(mask, "mask", first),
-        mask_dtype is torch.int64,
-        None if ranks else mask_rank,
-        Fields(ranks, lambda value: type(value) is int),
-        Option(lengths, "lengths", first),
-        num_tokens is not False,
-        counted,
-    )
-    for given_by_field in (program.mask.fields, program.lengths.fields, program.ranks):
-        for path in given_by_field.by_path:
-            if not isinstance(rules.by_path.get(path, others), Pad):
-                msg = f"field {title(path)} is not padded: leave out its lengths and mask"
-                raise ValueError(msg)
-    return program
-
-
-def _path(field: Any) -> Path:
-    return field if isinstance(field, tuple) else (field,)

@@ -1,32 +1,127 @@
-"""torch's default collation, with a note on errors about shapes that says what to write instead."""
+"""torch's `default_collate`, faster for what datasets mostly return, and with advice where samples differ in shape.
+
+Owns shortcuts for exact types: tensors and arrays, copied natively into reused memory, lists of Python's numbers, and
+containers of those. Leaves everything else to torch's own function, with the same results and errors.
+"""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import default_collate as _default_collate
+from torch.utils.data import get_worker_info
+from torch.utils.data._utils import collate
 
-from fastload.collate.default import default_collate as _default_collate
+from fastload import _lib
 from fastload.collate.fields import Path, title
+from fastload.collate.shared import allocator
 
-__all__ = ["advice", "default_collate"]
+__all__ = ["advice", "default_collate", "promotes"]
+
+_torchs: Callable[[Any], Any] = _default_collate
+
+_LARGE = 1 << 16
+"""Bytes from which a batch is written to reused memory."""
+
+_NUMBERS = {float: (_lib.floats, torch.float64), int: (_lib.ints, torch.int64)}
+
+_FNS = dict(collate.default_collate_fn_map)
 
 
-def default_collate(samples: list[Any]) -> Any:
-    """Returns what torch's `default_collate` returns; errors about sizes get a note.
+class _Promotes:
+    """Whether tensors of several dtypes get a common one in this process, as in torch's loader without workers.
+
+    Torch's workers stack into memory of the first one's dtype: values wrap around, or it raises.
+    """
+
+    is_on = False
+
+
+promotes = _Promotes()
+
+_STACK = _lib.Pad(
+    0,
+    padding_side="right",
+    dims=[],
+    named=False,
+    to=[],
+    max_length=None,
+    truncate=False,
+    shapes=[],
+    pad_to_multiple_of=1,
+)
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Returns what torch's `default_collate` returns.
+
+    Args:
+        batch: Samples: tensors, arrays, numbers, text, and mappings and sequences of those.
 
     Raises:
-        RuntimeError: Samples differ in shape; torch's own error.
+        RuntimeError: Samples differ in shape; torch's own error, with a note that says what to write instead.
         TypeError: torch cannot collate samples of this type; torch's own error.
     """
     try:
-        return _default_collate(samples)
+        if collate.default_collate_fn_map != _FNS:
+            return _torchs(batch)  # the user has registered a collate function with torch
+        return _collated(batch)
     except RuntimeError as error:
         with contextlib.suppress(Exception):  # whatever a user's class raises
-            if note := _note(samples, ()):
+            if note := _note(list(batch), ()):
                 error.add_note(note)
         raise
+
+
+def _collated(batch: Sequence[Any]) -> Any:
+    first = batch[0]
+    kind = type(first)
+    if kind in _NUMBERS:
+        return _numbers(batch, kind)
+    if kind is torch.Tensor:
+        return _stacked(batch)
+    if kind is np.ndarray:
+        # arrays of text and objects get torch's own error
+        is_numeric = all(type(each) is np.ndarray and each.dtype.kind in "biufc" for each in batch)
+        return _stacked([torch.as_tensor(each) for each in batch]) if is_numeric else _torchs(batch)
+    if kind is dict:
+        return {key: _collated(list(map(itemgetter(key), batch))) for key in first}
+    if kind is tuple or kind is list:
+        size = len(first)
+        if all(type(sample) is kind and len(sample) == size for sample in batch):
+            return [_collated(values) for values in zip(*batch, strict=True)]
+    return _torchs(batch)
+
+
+def _numbers(batch: Sequence[Any], kind: type) -> Any:
+    """Returns a tensor of Python numbers."""
+    read, dtype = _NUMBERS[kind]
+    numbers = read(batch if type(batch) is list else list(batch))
+    if numbers is None:
+        return _torchs(batch)
+    return torch.frombuffer(numbers, dtype=dtype).clone()
+
+
+def _stacked(batch: Sequence[torch.Tensor]) -> Any:
+    """Returns the tensors of a batch, stacked."""
+    first = batch[0]
+    if first.layout is not torch.strided or first.is_nested:
+        return _torchs(batch)
+    if promotes.is_on and (first.is_quantized or any(each.dtype != first.dtype for each in batch)):
+        return torch.stack(batch)  # type: ignore[arg-type]
+    if first.nbytes * len(batch) < _LARGE:
+        if get_worker_info() is not None:
+            return _torchs(batch)  # which stacks them in shared memory
+        return torch.stack(batch)  # type: ignore[arg-type]
+    if not all(type(each) is torch.Tensor and each.is_contiguous() for each in batch):
+        return _torchs(batch)
+    try:
+        return _STACK.collate(list(batch), "", allocate=allocator())[0]
+    except (TypeError, ValueError):
+        return _torchs(batch)
 
 
 def advice(path: Path, first: object, other: object) -> str:

@@ -1,7 +1,6 @@
 """Collates one batch: walks the structure of its samples and applies each field's rule."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,25 +8,21 @@ import torch
 from torch.utils.data import default_collate
 
 from fastload import _lib
-from fastload.collate import unpadded
 from fastload.collate.fields import Fields, Option, Path, title
-from fastload.collate.keep import Keep
-from fastload.collate.pad import Pad
+from fastload.collate.rules import Keep, Pad, Rule, Unpadded, joined, ladder
 from fastload.collate.shared import allocator
-from fastload.collate.unpadded import Unpadded
 
-__all__ = ["Program", "Rule", "Walk"]
-
-Rule = Pad | Unpadded | Keep
+__all__ = ["Program", "Walk"]
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _STRUCTURES = (torch.Tensor, np.ndarray, Mapping, tuple)
 _KINDS = "biufc"
 
 
-@dataclass(frozen=True)
 class Program:
     """The rules and options of all fields.
+
+    Args are those of `PadCollate`.
 
     Attributes:
         rules: Rules by field.
@@ -43,16 +38,43 @@ class Program:
         counted: The field whose lengths are summed; None for the first padded one.
     """
 
-    rules: Fields[Rule]
-    others: Rule
-    native: dict[Path | None, _lib.Pad]
-    mask: Option
-    is_wide: bool
-    rank: int | None
-    ranks: Fields[int]
-    lengths: Option
-    counts: bool
-    counted: Path | None
+    def __init__(
+        self,
+        fields: Any,
+        *,
+        mask: Any,
+        mask_dtype: torch.dtype,
+        mask_rank: Any,
+        lengths: Any,
+        shapes: Any,
+        num_tokens: Any,
+    ) -> None:
+        rungs = ladder(shapes or ())
+        self.others: Rule = fields if isinstance(fields, Rule) else Pad()
+        given = fields if isinstance(fields, Mapping) else {}
+        self.rules: Fields[Rule] = Fields(given, lambda value: isinstance(value, Rule))
+        pads = {path: rule for path, rule in self.rules.by_path.items() if isinstance(rule, Pad)}
+        self.native: dict[Path | None, _lib.Pad] = {
+            path: rule.native(rungs) for path, rule in pads.items()
+        }
+        if isinstance(self.others, Pad):
+            self.native.setdefault((), self.others.native(rungs))
+            self.native[None] = self.others.native(rungs, named=False)
+        first = next(iter(pads), None)
+        self.mask = Option(mask, "mask", first)
+        self.is_wide = mask_dtype is torch.int64
+        ranks = mask_rank if isinstance(mask_rank, Mapping) else {}
+        self.rank: int | None = None if ranks else mask_rank
+        self.ranks: Fields[int] = Fields(ranks, lambda value: type(value) is int)
+        self.lengths = Option(lengths, "lengths", first)
+        self.counts = num_tokens is not False
+        named = num_tokens if isinstance(num_tokens, tuple) else (num_tokens,)
+        self.counted: Path | None = first if isinstance(num_tokens, bool) else named
+        for given_by_field in (self.mask.fields, self.lengths.fields, self.ranks):
+            for path in given_by_field.by_path:
+                if not isinstance(self.rules.by_path.get(path, self.others), Pad):
+                    msg = f"field {title(path)} is not padded: leave out its lengths and mask"
+                    raise ValueError(msg)
 
 
 class Walk:
@@ -168,7 +190,7 @@ class Walk:
         return values
 
     def _unpadded(self, rule: Unpadded, values: list[Any], path: Path) -> Any:
-        return unpadded.collate(rule, values, title(path), self._allocate)
+        return joined(rule, values, title(path), self._allocate)
 
     def _pad(
         self,

@@ -17,7 +17,7 @@ from torch.utils.data.dataloader import (
 
 from fastload.bad_samples import Ledger, tolerate
 from fastload.batching.sample_mask import marks_of, with_mask
-from fastload.collate import default, stacking
+from fastload.collate import stacking
 from fastload.draws import keyed
 from fastload.iterators.consumer import ConsumerIter
 from fastload.lowering import collators
@@ -36,7 +36,7 @@ def stand_in(loader: Any, **changes: Any) -> Any:
     """
     other = object.__new__(type(loader))
     collate_fn = loader.collate_fn
-    if collate_fn is default_collate or collate_fn is default.default_collate:
+    if collate_fn is default_collate:
         collate_fn = stacking.default_collate
     else:
         collate_fn = collators.native(collate_fn) or collate_fn

@@ -14,8 +14,8 @@ from torch.utils.data._utils import collate
 
 from fastload import _lib
 from fastload.bad_samples import OnError
-from fastload.collate.default import default_collate
 from fastload.collate.pad_collate import PadCollate
+from fastload.collate.stacking import default_collate
 from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.no_workers import why_no_processes, why_no_workers

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fastload import _lib
-from fastload.collate import unpadded
 from fastload.collate.fields import Path, title
 from fastload.collate.pack_collate import IGNORED, PackCollate
 from fastload.collate.pad_collate import PadCollate
-from fastload.collate.unpadded import Unpadded
-from fastload.collate.walk import Rule, Walk
+from fastload.collate.rules import Flat, Rule, Unpadded
+from fastload.collate.walk import Walk
 from fastload.lowering import Leaf, Lowered, NotNative
 
 __all__ = ["BOUNDARIES", "Parts", "Plan", "documents", "pack_plan", "packed", "pad_plan"]
@@ -192,7 +191,7 @@ class _Tracing(Walk):
         if rule.layout == "list":
             return self._kept_as("tensors", leaf, path)
         joined = self._add(leaf, _lib.Rule(rule.layout, title(path)), f"unpadded, {rule.layout}")
-        return unpadded.Flat(joined, self._part("offsets")) if rule.layout == "flat" else joined
+        return Flat(joined, self._part("offsets")) if rule.layout == "flat" else joined
 
     def _pad(self, pad: _lib.Pad, values: list[Any], path: Path, **asked: Any) -> Any:
         self._check_array(values[0], path)

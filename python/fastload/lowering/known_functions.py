@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, default_convert
 
-from fastload.collate import default, stacking
+from fastload.collate import stacking
 
 __all__ = [
     "ATTRIBUTES",
@@ -73,10 +73,7 @@ QUICK_FUNCTIONS = {
     id(tuple.__new__): tuple.__new__,  # which classes of named tuples call
 }
 """Functions that cost next to nothing, by identity."""
-_COLLATIONS = (
-    *(default_collate, default_convert),
-    *(default.default_collate, stacking.default_collate),
-)
+_COLLATIONS = (default_collate, default_convert, stacking.default_collate)
 _DRAWING = {
     torch: "bernoulli multinomial normal rand rand_like randint randint_like randn randn_like randperm",
     np.random: "beta binomial choice exponential gamma geometric normal permutation poisson rand randint "

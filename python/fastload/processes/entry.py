@@ -15,7 +15,7 @@ import torch
 from torch.utils.data._utils import worker
 
 from fastload import _lib
-from fastload.collate.default import promotes
+from fastload.collate.stacking import promotes
 from fastload.pictures import waits_in
 from fastload.processes.connection import Connection
 from fastload.processes.failures import Raised

@@ -4,10 +4,10 @@ from fastload import columns, transforms
 from fastload._lib import __version__
 from fastload.bad_samples import BadSample, BadSamplesError, OnError
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
+from fastload.batching.gather import gather_masked
 from fastload.collate import Keep, PackCollate, Pad, PadCollate, Unpadded
 from fastload.columns.dataset import Dataset
 from fastload.field_lengths import lengths
-from fastload.gather import gather_masked
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
 from fastload.monitoring.monitor import Monitor, monitor

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from fastload.batching.fields import field_lengths
+from fastload.batching.lengths import Field
 from fastload.batching.scan import Workers
-from fastload.batching.sizes import Field
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
 

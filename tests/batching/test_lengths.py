@@ -256,7 +256,7 @@ def test_lengths_are_kept_in_a_file(counted, tmp_path, monkeypatch, caplog):
     cache = tmp_path / "lengths"
     first = lengths(counted, "x", cache)
     assert counted.made() == 5
-    monkeypatch.setattr("fastload.batching.stored._known", {})
+    monkeypatch.setattr("fastload.batching.fields._known", {})
     assert torch.equal(lengths(counted, "x", cache=cache), first)
     assert counted.made() == 0
     assert not caplog.records
@@ -264,7 +264,7 @@ def test_lengths_are_kept_in_a_file(counted, tmp_path, monkeypatch, caplog):
         assert lengths(Counted(counted.folder, 3), "x", cache).tolist() == SIZES[:3]
     assert "belongs to another dataset, by its fingerprint, samples" in caplog.text
     assert counted.made() == 3
-    monkeypatch.setattr("fastload.batching.stored._known", {})
+    monkeypatch.setattr("fastload.batching.fields._known", {})
     assert lengths(Counted(counted.folder, 3), "x", cache).tolist() == SIZES[:3]
     assert counted.made() == 0
     header, _ = cache.read_bytes().split(b"\n", 1)

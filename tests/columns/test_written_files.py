@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastload import _lib
-from fastload.batching.stored import lengths_by
+from fastload.batching.fields import lengths_by
 from fastload.columns import Jsonl
 from tests.shared.storm import in_child
 

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from fastload import _lib, fetchers
+from fastload import _lib
 from fastload.bad_samples.policy import OnError
+from fastload.bad_samples.sample_files import first_file
 from fastload.faults import fault_of, one_line
-from fastload.sample_files import first_file
 
-__all__ = ["Bad", "Fetched", "described", "in_workers", "tolerate"]
+__all__ = ["Bad", "Fetched", "change_new", "described", "in_workers", "tolerate"]
 
 Save = Callable[[], Callable[[], None]]
 """Saves the generators, and returns the function that restores them."""
@@ -72,9 +73,23 @@ def tolerate(
 
 def in_workers(policy: OnError, save: Save, worker_init_fn: Any, number: int) -> None:
     """Has all fetchers of a worker process tolerate bad samples; takes the place of its `worker_init_fn`."""
-    fetchers.change_new(functools.partial(tolerate, policy=policy, save=save))
+    change_new(functools.partial(tolerate, policy=policy, save=save))
     if worker_init_fn is not None:
         worker_init_fn(number)
+
+
+def change_new(
+    change: Callable[[Any, Any], None],
+    kind: type[_MapDatasetFetcher] = _MapDatasetFetcher,
+) -> None:
+    """Has this process call `change` with each new fetcher and its dataset, after earlier changes."""
+    begin = kind.__init__
+
+    def begun(self: Any, dataset: Any, *args: Any, **named: Any) -> None:
+        begin(self, dataset, *args, **named)
+        change(self, dataset)
+
+    kind.__init__ = begun  # type: ignore[method-assign]
 
 
 class _Tolerant:

@@ -17,10 +17,10 @@ from torch.utils.data import SequentialSampler
 
 from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
+from fastload.bad_samples.sample_files import first_file, stamp
 from fastload.faults import REASONS
 from fastload.machine.ranks import rank, rank_of
 from fastload.rank_files import file_of, is_torn
-from fastload.sample_files import first_file, stamp
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
 

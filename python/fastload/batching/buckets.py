@@ -85,7 +85,7 @@ class BucketBatchSampler(PlannedBatchSampler):
         """
         return None if self._world.is_dealt_whole_batches() else self._size
 
-    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
+    def _plan(self, **common: Any) -> _lib.Epoch:
         return _lib.plan_token_batches(
             self._lengths,
             max_tokens=None,
@@ -97,8 +97,5 @@ class BucketBatchSampler(PlannedBatchSampler):
             limit=LONGEST,
             overlong="keep",
             longest_first=self.longest_first,
-            drop_last=self._drop_last,
-            shuffle=shuffle,
-            world=world,
-            remainder=self.remainder,
+            **common,
         )

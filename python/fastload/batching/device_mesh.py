@@ -5,14 +5,12 @@ peers take the same ones. Owns which dimensions are which, and the seed that pee
 Creates no process group.
 """
 
-import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.utils.data import DistributedSampler, IterableDataset, SequentialSampler
 
-from fastload.batching.layers import dealer_of, innermost
-from fastload.batching.planned import PlannedBatchSampler
+from fastload.batching.layers import innermost, ranks_of
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -97,10 +95,12 @@ def check(loader: Any) -> None:
         ValueError: They are not.
     """
     replica = replica_of(loader.mesh)
-    found = _replica_of_sampler(loader)
+    found = ranks_of(loader._index_sampler)
+    sampler = innermost(loader._index_sampler)
+    if found is None and type(sampler) is SequentialSampler:
+        found = 1, 0
     if found == replica:
         return
-    sampler = innermost(loader._index_sampler)
     ranks = "no ranks" if found is None else f"num_replicas={found[0]} and rank={found[1]}"
     msg = (
         f"mesh= gives this process num_replicas={replica.num_replicas} and rank={replica.rank}, but "
@@ -124,16 +124,3 @@ def base_seed_of(loader: Any) -> int | None:
 
 def _drawn(generator: torch.Generator) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
-
-
-def _replica_of_sampler(loader: Any) -> Replica | None:
-    """Returns the replica whose samples a loader's sampler gives; None if it does not know replicas."""
-    if (dealer := dealer_of(loader._index_sampler)) is not None:
-        return Replica(int(dealer.num_processes), int(dealer.process_index))
-    sampler = innermost(loader._index_sampler)
-    if isinstance(sampler, PlannedBatchSampler):
-        part = sampler._world.part()
-        return Replica(part.world, part.ranks[0])
-    if isinstance(sampler, DistributedSampler):
-        return Replica(operator.index(sampler.num_replicas), operator.index(sampler.rank))
-    return Replica(1, 0) if type(sampler) is SequentialSampler else None

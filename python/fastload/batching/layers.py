@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from torch.utils.data import DistributedSampler
+
 from fastload.batching.planned import PlannedBatchSampler
 
-__all__ = ["attribute", "dealer_of", "innermost", "layers"]
+__all__ = ["attribute", "dealer_of", "innermost", "layers", "ranks_of"]
 
 
 def attribute(thing: Any, name: str) -> Any:
@@ -43,3 +45,16 @@ def dealer_of(index_sampler: Any) -> Any | None:
     while sampler is not None and attribute(sampler, "process_index") is None:
         sampler = attribute(sampler, "batch_sampler")
     return sampler
+
+
+def ranks_of(index_sampler: Any) -> tuple[int, int] | None:
+    """Returns for how many ranks a sampler is, and which of them this process is; None if it does not know ranks."""
+    if (dealer := dealer_of(index_sampler)) is not None:
+        return int(dealer.num_processes), int(dealer.process_index)
+    sampler = innermost(index_sampler)
+    if isinstance(sampler, DistributedSampler):
+        return int(sampler.num_replicas), int(sampler.rank)
+    if isinstance(sampler, PlannedBatchSampler):
+        part = sampler._world.part()
+        return part.world, part.ranks.start
+    return None

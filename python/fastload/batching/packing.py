@@ -90,13 +90,19 @@ class PackBatchSampler(PlannedBatchSampler):
             remainder=remainder,
             sampler=sampler,
         )
-        if overlong == "error" and not self._cuts_any():
-            self._refuse_overlong()
+        if overlong != "error" or self._cuts_any():
+            return
+        if (sample := self._lengths.first_above(self.max_length)) is not None:
+            msg = (
+                f"document {sample} has length {self._lengths[sample]}, a row {self.max_length}: "
+                "raise max_length, or pass overlong='truncate', 'split' or 'drop'"
+            )
+            raise ValueError(msg)
 
     def _cuts_any(self) -> bool:
         return self.strategy == "concat_split"
 
-    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
+    def _plan(self, **common: Any) -> _lib.Epoch:
         keeps = self._cuts_any() or self.overlong in ("split", "error")
         return _lib.plan_packed_batches(
             self._lengths,
@@ -105,19 +111,8 @@ class PackBatchSampler(PlannedBatchSampler):
             rows=self.rows,
             window=self._window,
             overlong="keep" if keeps else cast("Literal['truncate', 'drop']", self.overlong),
-            drop_last=self._drop_last,
-            shuffle=shuffle,
-            world=world,
-            remainder=self.remainder,
+            **common,
         )
-
-    def _refuse_overlong(self) -> None:
-        if (sample := self._lengths.first_above(self.max_length)) is not None:
-            msg = (
-                f"document {sample} has length {self._lengths[sample]}, a row {self.max_length}: "
-                "raise max_length, or pass overlong='truncate', 'split' or 'drop'"
-            )
-            raise ValueError(msg)
 
     def _truncated(self) -> int:
         if self._cuts_any() or self.overlong != "truncate":

@@ -64,17 +64,7 @@ class PlannedBatchSampler(BatchSampler):
     each at every step. Each iteration begins a new epoch: 0, 1, 2 and so on, or the one set by `set_epoch` and
     those that follow it.
 
-    Args:
-        lengths: The length of each sample.
-        shuffle: True if the order is drawn anew each epoch.
-        seed: Seed of the orders, combined with the epoch. Must be the same on all ranks.
-        generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
-        drop_last: True if a last step whose batches are not full is dropped.
-        num_replicas: Number of ranks; torch.distributed's unless given.
-        rank: This process's rank; torch.distributed's unless given.
-        remainder: The treatment of a last step with fewer samples than ranks.
-        sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
-            `SequentialSampler` turns shuffling off.
+    Args are those of `BucketBatchSampler`.
     """
 
     batch_size: int | None  # type: ignore[assignment]
@@ -113,8 +103,8 @@ class PlannedBatchSampler(BatchSampler):
         self._planned: tuple[tuple[int, int], _lib.Epoch] | None = None
 
     @abstractmethod
-    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
-        """Plans an epoch for `world` ranks; `shuffle` is (seed, epoch)."""
+    def _plan(self, **common: Any) -> _lib.Epoch:
+        """Plans an epoch; `common` has the arguments that all plans of `_lib` take."""
 
     @property
     def sampler(self) -> EpochSampler:  # type: ignore[override]
@@ -198,7 +188,13 @@ class PlannedBatchSampler(BatchSampler):
         if self._planned is None or self._planned[0] != key:
             mask = (1 << 64) - 1
             shuffle = (self.seed & mask, self._coming & mask) if self.shuffle else None
-            self._planned = key, self._plan(part.world, shuffle)
+            plan = self._plan(
+                drop_last=self._drop_last,
+                shuffle=shuffle,
+                world=part.world,
+                remainder=self.remainder,
+            )
+            self._planned = key, plan
         return self._planned[1]
 
     def __getstate__(self) -> dict[str, Any]:

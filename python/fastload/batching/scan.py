@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from fastload import _lib
-from fastload.batching.sizes import ABSENT, Field, Misfit, Shape, part_of, shape_of, words
+from fastload.batching.lengths import ABSENT, Field, Misfit, Shape, part_of, shape_of, words
 from fastload.columns.files import progress
 from fastload.images import foreign
 from fastload.lowering import Leaf

@@ -112,9 +112,16 @@ class TokenBatchSampler(PlannedBatchSampler):
             remainder=remainder,
             sampler=sampler,
         )
-        self.window = sorted_together(window, self._expected_batch())
-        if overlong == "error":
-            self._refuse_overlong()
+        by_tokens = self.max_tokens * len(self._lengths) // max(1, self._lengths.total())
+        self.window = sorted_together(window, min(self._most, by_tokens))
+        longest = self.max_length
+        if overlong == "error" and (sample := self._lengths.first_above(longest)) is not None:
+            msg = (
+                f"sample {sample} has length {self._lengths[sample]}, and max_tokens="
+                f"{self.max_tokens} allows {longest} (cost={self.cost!r}): raise "
+                "max_tokens, or pass overlong='truncate', 'alone' or 'drop'"
+            )
+            raise ValueError(msg)
 
     @property
     def max_length(self) -> int:
@@ -125,12 +132,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         root = math.isqrt(self._q * self._q + 4 * self._q * self.max_tokens)
         return min((root - self._q) // 2, LONGEST)
 
-    def _expected_batch(self) -> int:
-        """Returns an estimate of the samples per batch."""
-        by_tokens = self.max_tokens * len(self._lengths) // max(1, self._lengths.total())
-        return min(self._most, by_tokens)
-
-    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
+    def _plan(self, **common: Any) -> _lib.Epoch:
         return _lib.plan_token_batches(
             self._lengths,
             max_tokens=self.max_tokens,
@@ -142,20 +144,8 @@ class TokenBatchSampler(PlannedBatchSampler):
             limit=self.max_length,
             overlong=self.overlong if self.overlong in ("truncate", "drop") else "keep",
             longest_first=self.longest_first,
-            drop_last=self._drop_last,
-            shuffle=shuffle,
-            world=world,
-            remainder=self.remainder,
+            **common,
         )
-
-    def _refuse_overlong(self) -> None:
-        if (sample := self._lengths.first_above(self.max_length)) is not None:
-            msg = (
-                f"sample {sample} has length {self._lengths[sample]}, and max_tokens="
-                f"{self.max_tokens} allows {self.max_length} (cost={self.cost!r}): raise "
-                "max_tokens, or pass overlong='truncate', 'alone' or 'drop'"
-            )
-            raise ValueError(msg)
 
     def _truncated(self) -> int:
         return self._lengths.count_above(self.max_length) if self.overlong == "truncate" else 0

@@ -12,13 +12,13 @@ from typing import Any
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from fastload import lanes
+from fastload.bad_samples.sample_files import listed_files, stamp
 from fastload.check.describe import describe
 from fastload.check.report import FailedSample, Report
 from fastload.draws.sampler import picks_batches
 from fastload.faults import one_line
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
-from fastload.sample_files import listed_files, stamp
 from fastload.tune.target import restored_generators
 
 _AHEAD = 16  # samples in flight for each worker

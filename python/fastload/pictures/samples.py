@@ -16,7 +16,8 @@ from typing import Any
 
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from fastload import _lib, fetchers
+from fastload import _lib
+from fastload.bad_samples.fetching import change_new
 from fastload.draws import keyed
 
 __all__ = ["waited", "waits_in"]
@@ -29,7 +30,7 @@ _FEW, _SELDOM = 4, 64
 
 def waits_in(fetcher: type[_MapDatasetFetcher] = _MapDatasetFetcher) -> None:
     """Has pictures wait in what a process fetches from now on."""
-    fetchers.change_new(_wait, fetcher)
+    change_new(_wait, fetcher)
 
 
 def _wait(fetcher: Any, dataset: Any) -> None:

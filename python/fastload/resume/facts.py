@@ -18,11 +18,11 @@ from torch.utils.data import (
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.batching import BucketBatchSampler, PlannedBatchSampler
-from fastload.batching.layers import attribute, dealer_of, innermost, layers
+from fastload.batching.layers import attribute, dealer_of, innermost, layers, ranks_of
 from fastload.machine.auto import is_auto
 from fastload.sizes import length_of
 
-__all__ = ["VERSION", "checksum", "facts_of", "number_of", "rank_of"]
+__all__ = ["VERSION", "checksum", "facts_of", "number_of", "world_of"]
 
 VERSION = 1
 _CHANGED = ("_num_yielded", "_sampler_iter_yielded", "_index_sampler_state", "_iterator_finished")
@@ -59,7 +59,7 @@ def facts_of(loader: Any, *, is_coming: bool) -> dict[str, Any]:
     batch_size, drop_last = _batching(loader)
     sampler = innermost(index_sampler)
     dealer = dealer_of(index_sampler)
-    world, rank = _ranks(sampler, dealer)
+    world, rank = world_of(loader)
     is_own = dealer is None and _is_own(sampler)
     is_map = loader._dataset_kind == _DatasetKind.Map
     length = length_of(loader.dataset) if is_map else None  # a stream's may be what remains
@@ -95,21 +95,10 @@ def _dealt(dealer: Any, described: str) -> str:
     return f"{type(dealer).__qualname__}({described}, {words})"
 
 
-def rank_of(loader: Any) -> int:
-    """Returns which of the ranks that share the order this process is."""
-    index_sampler = loader._index_sampler
-    return _ranks(innermost(index_sampler), dealer_of(index_sampler))[1]
-
-
-def _ranks(sampler: Any, dealer: Any) -> tuple[int, int]:
-    """Returns for how many ranks a sampler is, and which of them this process is."""
-    if dealer is not None:
-        return int(dealer.num_processes), int(dealer.process_index)
-    if isinstance(sampler, DistributedSampler):
-        return int(sampler.num_replicas), int(sampler.rank)
-    if isinstance(sampler, PlannedBatchSampler):
-        part = sampler._world.part()
-        return part.world, part.ranks.start
+def world_of(loader: Any) -> tuple[int, int]:
+    """Returns how many ranks share the order, and which of them this process is."""
+    if (known := ranks_of(loader._index_sampler)) is not None:
+        return known
     distributed = torch.distributed
     if not (distributed.is_available() and distributed.is_initialized()):
         return 1, 0

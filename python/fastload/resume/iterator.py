@@ -21,7 +21,7 @@ from fastload import _lib
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.layers import layers
-from fastload.batching.repeats import repeats_of
+from fastload.batching.sample_mask import repeats_of
 from fastload.draws import keyed
 from fastload.draws.sampler import draw_seed, picks_batches, resumable
 from fastload.faults import INTERRUPTS

@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.draws.sampler import Start, distributed_total, resumable
-from fastload.resume.facts import VERSION, checksum, facts_of, number_of, rank_of
+from fastload.resume.facts import VERSION, checksum, facts_of, number_of, world_of
 from fastload.resume.pulls import PARTS
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import boxed, is_stateful, unboxed
@@ -42,7 +42,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         return None
     _check_layout(state)
     facts = facts_of(loader, is_coming=state["is_coming"])
-    _compare(state, facts | {"rank": rank_of(loader)}, loader)
+    _compare(state, facts | {"rank": world_of(loader)[1]}, loader)
     if state["checksum"] != checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum differs"
         raise StateError(msg)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from fastload.batching import PlannedBatchSampler
-from fastload.batching.repeats import Repeats
+from fastload.batching.sample_mask import Repeats
 from fastload.draws.keyed import count_of
 from fastload.draws.sampler import Order, Start, draw_seed, picks_batches
 from fastload.faults import one_line

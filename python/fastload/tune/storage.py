@@ -21,7 +21,7 @@ import numpy as np
 import torch
 import torch.utils._pytree as tree
 
-from fastload.sample_files import listed_files
+from fastload.bad_samples.sample_files import listed_files
 from fastload.sizes import rows_of
 from fastload.tune.bench import Bench
 from fastload.tune.measure import NOTHING_MS, Overdue, Run, end_workers, within

@@ -5,19 +5,15 @@ from typing import Any, final
 
 @final
 class Pad:
-    """The padding of a field.
+    """The padding of a field; arguments are those of `collate.Pad`, but for these.
 
     Args:
-        padding_value: Value of the padding.
-        padding_side: `"right"`, behind samples, or `"left"`.
-        dims: The padded dimensions of a sample, negative ones from the end; None: those that vary.
+        dims: Its `dim`, as a list.
         named: True if the first dimension counts as varying where none does; else only that of
             one-dimensional samples does.
-        to: The sizes, one for all padded dimensions or one for each; empty: that of the longest sample.
-        max_length: The largest size that a sample may have.
-        truncate: True if longer samples are cut at their end.
-        shapes: A ladder, ascending: sizes become the next rung, above the last one its multiples.
-        pad_to_multiple_of: Sizes become multiples of this.
+        to: Empty for the size of the longest sample.
+        truncate: True if samples longer than `max_length` are cut at their end.
+        shapes: In ascending order.
 
     Raises:
         TypeError: `padding_value` is no number.
@@ -141,14 +137,9 @@ def flatten(
 
 @final
 class Pack:
-    """The packing of documents into rows.
+    """The packing of documents into rows; arguments are those of `PackCollate`, but for these.
 
     Args:
-        max_length: Most tokens in a row.
-        strategy: `"best_fit"`, `"first_fit"` or `"concat_split"`.
-        overlong: `"truncate"`, `"split"`, `"drop"` or `"error"`.
-        pad_rows: True if rows have `max_length` tokens; else those of the fullest.
-        rows: Number of rows; None for as many as are needed.
         first_position: Position of the first token of a document.
         empty: True if a document may have no tokens.
 

@@ -153,13 +153,7 @@ class Jsonl:
         """Returns the column of a field, and the form of its values."""
 
 def megatron(tokens: str, index: str, documents: bool, out_dtype: str | None) -> Column:
-    """Returns a column of documents of a `.bin` file of tokens that has an `.idx` file, of varying length.
-
-    Args:
-        tokens: The `.bin` file.
-        index: The `.idx` file, version 1.
-        documents: True if a sample is all sequences of a document; otherwise it is one sequence.
-        out_dtype: Torch's name for the dtype of samples. None: int64 for integers.
+    """Returns the column of `columns.Megatron`: of a `.bin` file and its `.idx` file, whose samples are documents or else sequences.
 
     Raises:
         OSError: A file cannot be read or is damaged, or a sample does not lie within `tokens`.
@@ -199,13 +193,13 @@ def records(
     shape: Sequence[int],
     of_records: tuple[int, int, int],
 ) -> Column:
-    """Returns a column of arrays at equal distances in binary files.
+    """Returns the column of `columns.Records`; dtypes by torch's names.
 
     Args:
         paths: The files.
-        dtype: Torch's name for the dtype of their elements.
-        out_dtype: That of samples.
-        shape: Shape of a sample.
+        dtype: Of their elements.
+        out_dtype: Of samples.
+        shape: Of a sample.
         of_records: Bytes of a record, the byte of it at which the sample begins, and bytes of a file before its
             first record.
 
@@ -217,15 +211,7 @@ def records(
 def tokens(
     paths: list[str], dtype: str, out_dtype: str, length: int, stride: int, offset: int
 ) -> Column:
-    """Returns a column of windows of files of tokens; none reaches from one file into the next.
-
-    Args:
-        paths: The files.
-        dtype: Torch's name for the dtype of their elements.
-        out_dtype: That of samples.
-        length: Elements of a sample.
-        stride: Elements from the beginning of one to that of the next.
-        offset: Bytes to skip at the beginning of each file.
+    """Returns the column of `columns.Tokens`; dtypes by torch's names.
 
     Raises:
         OSError: A file cannot be read, or its size is not a multiple of the dtype's.

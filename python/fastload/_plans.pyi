@@ -102,23 +102,10 @@ def plan_token_batches(
     world: int,
     remainder: _Remainder,
 ) -> Epoch:
-    """Plans batches of samples of similar length, for all ranks.
+    """Plans batches of samples of similar length, for all ranks; arguments are those of `TokenBatchSampler`.
 
-    Args:
-        lengths: The samples'.
-        max_tokens: The budget of a batch; None for any.
-        max_batch_size: Most samples of a batch; None for any.
-        cost: The rule by which tokens are counted.
-        quadratic: The q of that cost.
-        window: Samples per rank that are sorted together.
-        batch_multiple: The number that sizes of batches are multiples of.
-        limit: The longest sample that is within the budget.
-        overlong: The treatment of longer ones.
-        longest_first: True if the step with the longest sample comes first.
-        drop_last: True if a last step that is not full is dropped.
-        shuffle: Seed and epoch; None for the dataset's own order.
-        world: Number of ranks.
-        remainder: The treatment of a last step with fewer samples than ranks.
+    But `max_tokens=None` is any budget, and `limit` the longest sample within it; `quadratic` is the q of the cost,
+    `shuffle` the seed and the epoch, None for the dataset's own order, and `world` the number of ranks.
     """
 
 def plan_packed_batches(

@@ -101,14 +101,10 @@ def _stored_lengths(leaf: Leaf, field: Field, dim: int | None) -> _lib.Lengths |
         shapes = np.frombuffer(data, np.int64).reshape(-1, dimensions)
         return lengths_of(along(shapes, dim, field))
     rows = leaf.native
-    whole = isinstance(rows, _lib.Rows) and _layout(leaf)[1] in ("int64", "int32")
-    return _lib.Lengths(rows) if whole else None
-
-
-def _layout(leaf: Leaf) -> tuple[tuple[int, ...] | None, str]:
-    """Returns shape and dtype of a leaf's samples."""
-    [layout] = _lib.Program([leaf.native], _lib.Leaf(0, leaf.form)).layout()
-    return layout
+    if not isinstance(rows, _lib.Rows):
+        return None
+    [(_, dtype)] = _lib.Program([rows], _lib.Leaf(0, leaf.form)).layout()
+    return _lib.Lengths(rows) if dtype in ("int64", "int32") else None
 
 
 def lengths_by(

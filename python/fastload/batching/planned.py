@@ -86,8 +86,7 @@ class PlannedBatchSampler(BatchSampler):
             if seed is not None:
                 msg = "seed and generator exclude each other: the generator draws the seed"
                 raise ValueError(msg)
-            drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
-            seed = int(drawn.item())
+            seed = drawn_from(generator)
         if not isinstance(drop_last, bool):
             msg = f"drop_last should be a boolean value, but got drop_last={drop_last}"
             raise ValueError(msg)
@@ -219,6 +218,11 @@ def _world(sampler: Any, num_replicas: int | None, rank: int | None) -> World:
         "the order is planned from the lengths"
     )
     raise TypeError(msg)
+
+
+def drawn_from(generator: torch.Generator) -> int:
+    """Draws a seed."""
+    return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
 def check_fits(batch_sampler: PlannedBatchSampler, dataset: Any) -> None:

@@ -5,6 +5,7 @@ containers of those. Leaves everything else to torch's own function, with the sa
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -17,9 +18,8 @@ from torch.utils.data._utils import collate
 
 from fastload import _lib
 from fastload.collate.fields import Path, title
-from fastload.collate.shared import allocator
 
-__all__ = ["advice", "default_collate", "promotes"]
+__all__ = ["advice", "allocator", "default_collate", "promotes"]
 
 _torchs: Callable[[Any], Any] = _default_collate
 
@@ -122,6 +122,22 @@ def _stacked(batch: Sequence[torch.Tensor]) -> Any:
         return _STACK.collate(list(batch), "", allocate=allocator())[0]
     except (TypeError, ValueError):
         return _torchs(batch)
+
+
+def allocator() -> Callable[[tuple[int, ...], str], torch.Tensor] | None:
+    """Returns the allocator of tensors in shared memory, or None outside of worker processes.
+
+    A worker hands a batch over in shared memory. A batch that is collated there, as by torch's `default_collate`,
+    needs no second copy.
+    """
+    return None if get_worker_info() is None else _shared
+
+
+def _shared(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    kind: torch.dtype = getattr(torch, dtype)
+    size = math.prod(shape) * kind.itemsize
+    storage = torch.UntypedStorage._new_shared(size, device="cpu")  # type: ignore[no-untyped-call]
+    return torch.empty(0, dtype=kind).set_(storage).resize_(shape)
 
 
 def advice(path: Path, first: object, other: object) -> str:

@@ -10,7 +10,7 @@ from torch.utils.data import default_collate
 from fastload import _lib
 from fastload.collate.fields import Fields, Option, Path, title
 from fastload.collate.rules import Keep, Pad, Rule, Unpadded, joined, ladder
-from fastload.collate.shared import allocator
+from fastload.collate.stacking import allocator
 
 __all__ = ["Program", "Walk"]
 

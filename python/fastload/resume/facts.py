@@ -60,7 +60,8 @@ def facts_of(loader: Any, *, is_coming: bool) -> dict[str, Any]:
     sampler = innermost(index_sampler)
     dealer = dealer_of(index_sampler)
     world, rank = world_of(loader)
-    is_own = dealer is None and _is_own(sampler)
+    own = RandomSampler | SubsetRandomSampler | WeightedRandomSampler  # each rank has its own order
+    is_own = dealer is None and isinstance(sampler, own)
     is_map = loader._dataset_kind == _DatasetKind.Map
     length = length_of(loader.dataset) if is_map else None  # a stream's may be what remains
     described = _described(sampler, length, is_coming=is_coming)
@@ -103,11 +104,6 @@ def world_of(loader: Any) -> tuple[int, int]:
     if not (distributed.is_available() and distributed.is_initialized()):
         return 1, 0
     return distributed.get_world_size(), distributed.get_rank()
-
-
-def _is_own(sampler: Any) -> bool:
-    """Returns true if each rank draws an order of its own."""
-    return isinstance(sampler, RandomSampler | SubsetRandomSampler | WeightedRandomSampler)
 
 
 def _described(sampler: Any, length: int | None, *, is_coming: bool) -> str:

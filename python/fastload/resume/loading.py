@@ -13,9 +13,8 @@ from torch.utils.data.dataloader import _DatasetKind
 from fastload.draws.sampler import Start, distributed_total, resumable
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of, world_of
 from fastload.resume.pulls import PARTS
-from fastload.resume.restored import Restored
+from fastload.resume.restored import Restored, StateError, generator_of, unpack
 from fastload.resume.stateful import boxed, is_stateful, unboxed
-from fastload.resume.text import StateError, generator_of, unpack
 from fastload.sizes import length_of
 
 if TYPE_CHECKING:

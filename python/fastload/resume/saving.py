@@ -17,8 +17,8 @@ from fastload.draws.sampler import draw_seed
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, epoch_of, own_generator, seed_from
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
+from fastload.resume.restored import pack, text_of
 from fastload.resume.stateful import boxed, of_next_epoch, state_of_dataset
-from fastload.resume.text import pack, text_of
 
 __all__ = ["state_of"]
 

@@ -13,13 +13,13 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils import collate
 from torch.utils.data._utils import worker as torch_worker
 
-from fastload.collate import shared
+from fastload.collate.stacking import allocator
 from fastload.pictures.swap import Swap
 from fastload.threads.streams import Streams
 
 __all__ = ["SWAP", "ThreadWorker", "answer", "clear", "current", "describe", "run_as"]
 
-_SHARING_CALLERS = {collate.collate_tensor_fn.__code__, shared.allocator.__code__}
+_SHARING_CALLERS = {collate.collate_tensor_fn.__code__, allocator.__code__}
 """Callers that ask whether a batch has to reach another process."""
 
 

@@ -295,13 +295,7 @@ class Stream:
             memory_share: Part of the memory that is used, 0 to 1.
         """
     def watch(self, seconds: float, batches: int, look: Callable[[], object]) -> None:
-        """Has `look` called once, in a `take`, in place of any other.
-
-        Args:
-            seconds: The least delay from now.
-            batches: After how many further batches, at the earliest.
-            look: The function that is called.
-        """
+        """Has `look` called once, in a `take`; as `Watch.set`."""
     def record(self, spans: Spans | None, epoch: int = 0) -> None:
         """Adds what threads do for each batch to `spans` from now on, with this number of an epoch; None to stop.
 

@@ -4,11 +4,10 @@ Each plans whole epochs natively, as a function of seed, epoch and lengths, so a
 without communicating.
 """
 
-from fastload.batching.buckets import BucketBatchSampler
+from fastload.batching.by_length import BucketBatchSampler, TokenBatchSampler
 from fastload.batching.filler import Filler
 from fastload.batching.packing import PackBatchSampler
 from fastload.batching.planned import PlannedBatchSampler
-from fastload.batching.tokens import TokenBatchSampler
 
 __all__ = [
     "BucketBatchSampler",

@@ -5,25 +5,20 @@ size and time of the files of columns, but not files that Python code reads. Inv
 fingerprints are equal; equal objects may have different ones.
 """
 
-import contextlib
 import hashlib
 import io
-import os
 import pickle
 import sys
 from types import CodeType, FunctionType
 from typing import Any
 
+from fastload.bad_samples.sample_files import stamp
 from fastload.columns import Column
 
 __all__ = ["fingerprint"]
 
 _MOST_BYTES = 64 << 20
 """Bytes of state above which no fingerprint is computed."""
-
-
-class _TooLargeError(Exception):
-    """The state of an object is too large."""
 
 
 def fingerprint(*parts: Any) -> str | None:
@@ -34,7 +29,7 @@ def fingerprint(*parts: Any) -> str | None:
     """
     sink = _Sink()
     try:
-        _Pickler(sink).dump(parts)
+        _Pickler(sink, protocol=5).dump(parts)
     except Exception:  # from users' code that reduces objects to their state
         return None
     return sink.digest.hexdigest()
@@ -52,16 +47,14 @@ class _Sink(io.RawIOBase):
         view = memoryview(data).cast("B")
         self._written += len(view)
         if self._written > _MOST_BYTES:
-            raise _TooLargeError
+            msg = "the state of an object is too large"
+            raise ValueError(msg)
         self.digest.update(view)
         return len(view)
 
 
 class _Pickler(pickle.Pickler):
     """Pickles objects, with replacements for those whose names or state say too little or too much."""
-
-    def __init__(self, sink: _Sink) -> None:
-        super().__init__(sink, protocol=5)
 
     def reducer_override(self, value: Any) -> Any:
         # cycles go through the state, which is written after the object is memoized
@@ -109,14 +102,8 @@ def _code(code: CodeType) -> tuple[Any, ...]:
     return code.co_code, code.co_names, code.co_varnames, constants
 
 
-def _stamps(column: Column) -> list[tuple[int, int] | None]:
+def _stamps(column: Column) -> list[tuple[int | None, int | None]]:
     """Returns size and time of the files that a column reads."""
     shards: Any = getattr(column, "_shards", None)
     paths = getattr(column, "_paths", ()) if shards is None else shards.paths
-    stamps: list[tuple[int, int] | None] = []
-    for path in paths:
-        stamps.append(None)
-        with contextlib.suppress(OSError):
-            found = os.stat(path)  # noqa: PTH116 (paths are text)
-            stamps[-1] = found.st_size, found.st_mtime_ns
-    return stamps
+    return list(map(stamp, paths))

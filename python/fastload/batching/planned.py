@@ -54,7 +54,10 @@ class EpochSampler(DistributedSampler[int]):
 
     def __len__(self) -> int:
         """Returns the number of samples of the coming epoch on this rank."""
-        return self._batches._samples()
+        part = self._batches._world.part()
+        epoch = self._batches._epoch(part)
+        steps = range(len(epoch))
+        return sum(len(epoch.batch(step, rank)[0]) for step in steps for rank in part.ranks)
 
 
 class PlannedBatchSampler(BatchSampler):
@@ -174,12 +177,6 @@ class PlannedBatchSampler(BatchSampler):
 
     def _truncated(self) -> int:
         return 0
-
-    def _samples(self) -> int:
-        part = self._world.part()
-        epoch = self._epoch(part)
-        steps = range(len(epoch))
-        return sum(len(epoch.batch(step, rank)[0]) for step in steps for rank in part.ranks)
 
     def _epoch(self, part: Part) -> _lib.Epoch:
         """Returns the plan of the coming epoch."""

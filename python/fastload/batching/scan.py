@@ -1,5 +1,6 @@
 """Shapes of samples that storage does not give: makes each sample once."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -124,17 +125,12 @@ class _Shapes(torch.utils.data.Dataset[Found]):
             return None
 
 
-class _Init:
+def _init(init: Callable[[int], None] | None, number: int) -> None:
     """Runs the user's `worker_init_fn` with the user's own dataset in `get_worker_info()`."""
-
-    def __init__(self, init: Callable[[int], None] | None) -> None:
-        self._init = init
-
-    def __call__(self, number: int) -> None:
-        info: Any = torch.utils.data.get_worker_info()
-        object.__setattr__(info, "dataset", info.dataset.dataset)  # it is read-only
-        if self._init is not None:
-            self._init(number)
+    info: Any = torch.utils.data.get_worker_info()
+    object.__setattr__(info, "dataset", info.dataset.dataset)  # it is read-only
+    if init is not None:
+        init(number)
 
 
 def _by_loader(shapes: _Shapes, workers: Workers) -> Iterator[list[Found]]:
@@ -145,7 +141,7 @@ def _by_loader(shapes: _Shapes, workers: Workers) -> Iterator[list[Found]]:
         _CHUNK,
         num_workers=count,
         collate_fn=list,
-        worker_init_fn=_Init(workers.init),
+        worker_init_fn=functools.partial(_init, workers.init),
         multiprocessing_context=workers.context if count else None,
         generator=torch.Generator(),
     )

@@ -18,6 +18,7 @@ from torch.utils.data._utils import collate
 
 from fastload import _lib
 from fastload.collate.fields import Path, title
+from fastload.collate.rules import Pad
 
 __all__ = ["advice", "allocator", "default_collate", "promotes"]
 
@@ -42,17 +43,7 @@ class _Promotes:
 
 promotes = _Promotes()
 
-_STACK = _lib.Pad(
-    0,
-    padding_side="right",
-    dims=[],
-    named=False,
-    to=[],
-    max_length=None,
-    truncate=False,
-    shapes=[],
-    pad_to_multiple_of=1,
-)
+_STACK = Pad(dim=()).native(named=False)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:

@@ -216,7 +216,12 @@ class Walk:
         return int((sizes if sizes.dim() == 1 else sizes.prod(1)).sum())
 
     def _is_single(self, value: Any) -> bool:
-        return _is_single(value)
+        """Returns true if a value has no dimensions."""
+        if isinstance(value, torch.Tensor):
+            return value.dim() == 0
+        if isinstance(value, np.ndarray):
+            return value.ndim == 0
+        return isinstance(value, _NUMBERS)
 
     def _stacked(self, values: list[Any], path: Path) -> Any:
         try:
@@ -276,15 +281,6 @@ class Walk:
             msg = f"{kind.__name__} cannot hold lengths and masks; return dicts or tuples from the dataset"
             raise ValueError(msg)
         return kind(*parts)
-
-
-def _is_single(value: Any) -> bool:
-    """Returns true if a value has no dimensions."""
-    if isinstance(value, torch.Tensor):
-        return value.dim() == 0
-    if isinstance(value, np.ndarray):
-        return value.ndim == 0
-    return isinstance(value, _NUMBERS)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -62,8 +62,9 @@ class Draws:
 
     @property
     def is_seed(self) -> bool:
-        """True if only a seed is drawn from a generator of others."""
-        return self.order is not None and is_seed(self.sampler)
+        """True if the sampler draws one seed from the global generator, and no more."""
+        is_random = self.order is not None and type(self.sampler) is RandomSampler
+        return is_random and self.sampler.generator is None
 
     def opened(self, before: torch.Tensor | None) -> None:
         """Notes the source of what the sampler drew when its iterator was made.
@@ -125,11 +126,6 @@ def own_generator(samplers: Iterable[Any]) -> torch.Generator | None:
         if generator is not None and isinstance(generator, torch.Generator):  # whose check is slow
             return generator
     return None
-
-
-def is_seed(sampler: Any) -> bool:
-    """Returns true if a sampler draws one seed from the global generator, and no more."""
-    return type(sampler) is RandomSampler and sampler.generator is None
 
 
 def epoch_of(sampler: Any) -> int | None:

@@ -45,20 +45,23 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if state["checksum"] != checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum differs"
         raise StateError(msg)
-    if not state["is_coming"] and (state["_iterator_finished"] or _is_over(loader, state)):
+    if state["_iterator_finished"] and not state["is_coming"]:
         return None
+    if _is_lightnings(loader, state) and not _has_own(state):
+        return None  # Lightning goes on with the epoch behind this one, of which nothing is needed
     first, left_out = _out_of_order(state)
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
     workers: dict[int, bytes] = {}
-    number = _kept_workers(state)
+    keeps = bool(state["snapshot_every_n_steps"])
+    number = int(state["num_workers"] or 0) if keeps else 0
     is_same = number == number_of(loader)
     if number and (is_same or state["sampler_state"] is not None):  # which is that of the snapshot
         workers, at = unpack(state["workers"])
         workers, taken = workers if is_same else {}, min(at, taken)
-    if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
+    is_map = loader._dataset_kind == _DatasetKind.Map
+    if not is_map and state["dataset_state"] is None:
         workers, taken = {} if taken else workers, 0  # which is read again
     dropped = wanted - taken
-    is_map = loader._dataset_kind == _DatasetKind.Map
     if is_map and state["to_come"] is not None:
         taken, dropped = first, 0
     start, first_taken, origin = _place(loader, state, facts, taken)
@@ -122,11 +125,6 @@ def ends_first(loader: Any, state: Mapping[str, Any]) -> bool:
     return _has_own(state) and _is_lightnings(loader, state)
 
 
-def _is_over(loader: Any, state: Mapping[str, Any]) -> bool:
-    """Returns true if Lightning goes on with the epoch behind the one of a state, and nothing of that is needed."""
-    return not _has_own(state) and _is_lightnings(loader, state)
-
-
 def _has_own(state: Mapping[str, Any]) -> bool:
     return state["sampler_state"] is not None or state["dataset_state"] is not None
 
@@ -137,9 +135,10 @@ def _is_lightnings(loader: Any, state: Mapping[str, Any]) -> bool:
     It asks for no batch beyond the length, so that its iterators never say that they are at their end. A plain
     loop is given the empty rest of the epoch.
     """
+    if state["is_coming"] or state["_iterator_finished"]:
+        return False
     length = length_of(loader)
-    has_rest = length is None or state["_num_yielded"] < length
-    if state["is_coming"] or state["_iterator_finished"] or has_rest:
+    if length is None or state["_num_yielded"] < length:
         return False
     frame: FrameType | None = sys._getframe(1)
     names = ("lightning.pytorch.", "pytorch_lightning.")
@@ -153,11 +152,6 @@ def _first_worker(loader: Any, state: Mapping[str, Any], taken: int) -> int:
     if loader._dataset_kind == _DatasetKind.Iterable:
         return int(state["next_worker"]) if taken else 0
     return taken % max(1, int(loader.num_workers))
-
-
-def _kept_workers(state: Mapping[str, Any]) -> int:
-    """Returns how many workers kept their generators."""
-    return int(state["num_workers"] or 0) if state["snapshot_every_n_steps"] else 0
 
 
 def _check_layout(state: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import copy
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -175,23 +175,21 @@ class Pulls:
         """
         if self._stateful is None:
             return
+        sampler, iterator = self._stateful
         try:
-            self._cursor.pull(kept(self._said(self._stateful) | {"ended": ended}))
+            said = {
+                "sampler": None if sampler is None else sampler.state_dict(),
+                "iterator": None if iterator is None else iterator.state_dict(),
+                "samples": self._samples,
+                "ended": ended,
+            }
+            self._cursor.pull(kept(said))
         except Exception as error:
-            kind = next(type(each) for each in self._stateful if each is not None)
+            kind = type(iterator if sampler is None else sampler)
             report_unkept(kind, one_line(error), "iterates it up to its position")
             self._stateful = None
             self._cursor.pulled.clear()
             self._cursor.said = None
-
-    def _said(self, stateful: tuple[Any, Any]) -> dict[str, Any]:
-        """Returns the states of the sampler and its iterator, and the number of samples before the next batch."""
-        sampler, iterator = stateful
-        return {
-            "sampler": None if sampler is None else sampler.state_dict(),
-            "iterator": None if iterator is None else iterator.state_dict(),
-            "samples": self._samples,
-        }
 
     def chunks(self, order: Order) -> Iterator[Any]:
         """Yields the order as arrays and ranges, in place of batches."""
@@ -244,7 +242,7 @@ class Pulls:
                 if is_there and not sets_epoch:  # it draws from what it holds itself
                     return
             held = list(islice(self._iterator, 1))
-        self._iterator = _after(held, self._iterator)
+        self._iterator = chain(held, self._iterator)
 
     def _end(self, state: Any) -> bool:
         """Has a sampler end the epoch that its state is of, as it did in the run that was saved.
@@ -325,8 +323,3 @@ def _cut(indices: Iterator[Any], size: int, *, drop_last: bool) -> Iterator[list
         return
     while batch := list(islice(indices, size)):
         yield batch
-
-
-def _after(held: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
-    yield from held
-    yield from rest

@@ -58,16 +58,16 @@ impl Refused {
             .checked_mul(width)
             .and_then(|pixels| pixels.checked_mul(channels));
         if bytes != Some(pixels.len()) || channels != wanted || !(1..=4).contains(&channels) {
-            return Err(Error::Transform {
-                what: format!(
+            return Err(Error::transform(
+                format!(
                     "take {} bytes for an image of shape {:?}",
                     pixels.len(),
                     [height, width, channels]
                 ),
-                reason: format!(
+                format!(
                     "the image needs height * width * channels bytes, and {wanted} channels, 1 to 4"
                 ),
-            });
+            ));
         }
         let mut frame = Frame::default();
         frame.reset(shape)?;

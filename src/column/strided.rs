@@ -40,13 +40,13 @@ impl Strided {
             .try_fold(itemsize, |all: usize, &n| all.checked_mul(n));
         let end = bytes.and_then(|bytes| start.checked_add(bytes as u64));
         if end.is_none_or(|end| end > stride) || stride == 0 {
-            return Err(Error::Transform {
-                what: format!(
+            return Err(Error::transform(
+                format!(
                     "take an array of shape {shape:?} and dtype {} from byte {start} of records",
                     flat.stored().name()
                 ),
-                reason: format!("a record has {stride} bytes"),
-            });
+                format!("a record has {stride} bytes"),
+            ));
         }
         let first = offset.saturating_add(start); // overflows only if there is no record
         Strided::new(flat, shape, stride, first, |bytes| {

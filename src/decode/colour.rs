@@ -30,7 +30,7 @@ fn scale(a: u8, b: u8) -> u8 {
 /// Returns the end of `frame`, where [`repack`] expects pixels of `from` bytes, which must not be more than
 /// the frame's own.
 pub(super) fn tail(frame: &mut Frame, from: usize) -> &mut [u8] {
-    let pixels = frame.height() * frame.width();
+    let pixels = frame.shape().height * frame.shape().width;
     let bytes = frame.pixels_mut();
     let start = bytes.len() - pixels * from;
     &mut bytes[start..]
@@ -44,7 +44,7 @@ pub(super) fn repack<const FROM: usize, const TO: usize>(
     frame: &mut Frame,
     change: impl Fn([u8; FROM]) -> [u8; TO],
 ) {
-    debug_assert_eq!(frame.channels(), FROM.max(TO));
+    debug_assert_eq!(frame.shape().channels, FROM.max(TO));
     let bytes = frame.pixels_mut();
     let pixels = bytes.len() / FROM.max(TO);
     let first = bytes.len() - pixels * FROM;

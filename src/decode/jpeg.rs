@@ -207,7 +207,7 @@ impl Header {
         if self.file.components == 4 {
             colour::inverted_cmyk_to_rgb(frame);
         }
-        if reading.mode == Mode::Grey && frame.channels() != 1 {
+        if reading.mode == Mode::Grey && frame.shape().channels != 1 {
             colour::rgb_to_grey(frame);
         }
         Ok(held)

@@ -48,6 +48,14 @@ impl Error {
         }
     }
 
+    /// Makes the error of an operation that cannot be applied; `what` is a verb phrase.
+    pub fn transform(what: impl Into<String>, reason: impl Into<String>) -> Error {
+        Error::Transform {
+            what: what.into(),
+            reason: reason.into(),
+        }
+    }
+
     /// Adds the file to an error about its contents that names none.
     #[must_use]
     pub fn of_file(self, file: &Path) -> Error {

@@ -5,7 +5,7 @@
 use super::resample::{Axis, Resampler, Scaling};
 use super::{
     Affine, Filter, Frame, GaussianBlur, Luma, Pad, PassOrder, Pixels, Reduce, Region, Shape, Turn,
-    colour, flip, luma_torch, torch,
+    colour, luma, torch, turn,
 };
 use crate::Result;
 use crate::error::ImageMismatch;
@@ -178,8 +178,8 @@ impl Action {
                     None => copy(source, target),
                 }
             }
-            Self::FlipHorizontal => flip::horizontal(source, target),
-            Self::FlipVertical => flip::vertical(source, target),
+            Self::FlipHorizontal => turn::flip_horizontal(source, target),
+            Self::FlipVertical => turn::flip_vertical(source, target),
             Self::Brightness(factor) => colour::brightness(*factor, source, target),
             Self::Contrast(factor) => colour::contrast(*factor, source, target),
             Self::Saturation(factor) => colour::saturation(*factor, source, target),
@@ -187,7 +187,7 @@ impl Action {
             Self::Sharpness(factor) => colour::sharpness(*factor, source, target),
             Self::Grayscale { channels, luma } => match luma {
                 Luma::Pillow => colour::grayscale(*channels, source, target),
-                Luma::Torch(sum) => luma_torch::grayscale(source, *channels, *sum, target),
+                Luma::Torch(sum) => luma::torch_grayscale(source, *channels, *sum, target),
             },
             Self::Invert => colour::invert(source, target),
             Self::Posterize(bits) => colour::posterize(*bits, source, target),

@@ -5,7 +5,7 @@
 //! overflow.
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
-use super::grid::Grid;
+use super::pixels::Grid;
 use super::{Frame, Pixels, interpolation};
 use crate::{Error, Result};
 
@@ -121,10 +121,10 @@ impl Affine {
         if small && finite && (by_steps || !by_fixed) {
             return Ok(());
         }
-        Err(Error::Transform {
-            what: format!("map an image by the affine matrix {:?}", self.matrix),
-            reason: "its values or the image are too large".into(),
-        })
+        Err(Error::transform(
+            format!("map an image by the affine matrix {:?}", self.matrix),
+            "its values or the image are too large",
+        ))
     }
 }
 

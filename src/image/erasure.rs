@@ -1,6 +1,7 @@
-//! Overwrites rectangles of a finished sample.
+//! `RandomErasing`: overwrites a random rectangle of a finished sample.
 
-use super::{Draws, Layout, Output, Region, Shape};
+use super::random::{AreaRange, place};
+use super::{Draws, Layout, Output, Plan, Region, Shape};
 use crate::memory::Dtype;
 use crate::{Error, Result};
 
@@ -35,14 +36,14 @@ impl Erasure {
             Value::Noise(_) => 1,
         };
         if elements != 1 && elements != shape.channels {
-            return Err(Error::Transform {
-                what: format!("erase with {elements} values"),
-                reason: format!(
+            return Err(Error::transform(
+                format!("erase with {elements} values"),
+                format!(
                     "If value is a sequence, it should have either a single value or {} (number of \
                      input channels)",
                     shape.channels
                 ),
-            });
+            ));
         }
         let rows = (0..shape.channels).flat_map(|channel| {
             let rows = self.region.top..self.region.top + self.region.height;
@@ -87,5 +88,38 @@ pub(super) fn refusal(value: Option<&[u8]>, output: &Output) -> Option<&'static 
         None
     } else {
         Some("give values of the sample's dtype; random values need float32")
+    }
+}
+
+/// Overwrites a rectangle of some samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomErasing {
+    /// Probability, between 0 and 1.
+    pub p: f64,
+    /// The range of rectangles; the ratio is height by width.
+    pub area: AreaRange,
+    /// The elements of each channel; None draws each from the standard normal distribution.
+    pub value: Option<Box<[u8]>>,
+}
+
+impl RandomErasing {
+    /// Draws the rectangle: torchvision's `RandomErasing.get_params`. It is smaller than the image on both
+    /// sides; nothing is erased if none that is drawn is.
+    pub(crate) fn plan(&self, mut draws: Draws, plan: &mut Plan) {
+        if !draws.happens(self.p) {
+            return;
+        }
+        let image = plan.shape();
+        let (rows, columns) = (image.height, image.width);
+        let fits = |&(height, width): &(usize, usize)| height < rows && width < columns;
+        let Some(size) = self.area.find(&mut draws, rows * columns, fits) else {
+            return;
+        };
+        let region = place(&mut draws, size, image);
+        let value = match &self.value {
+            Some(elements) => Value::Elements(elements.clone()),
+            None => Value::Noise(draws),
+        };
+        plan.erased.push(Erasure { region, value });
     }
 }

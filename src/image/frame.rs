@@ -56,21 +56,6 @@ impl Frame {
         self.shape
     }
 
-    /// Returns the number of rows.
-    pub fn height(&self) -> usize {
-        self.shape.height
-    }
-
-    /// Returns the number of columns.
-    pub fn width(&self) -> usize {
-        self.shape.width
-    }
-
-    /// Returns the bytes of a pixel.
-    pub fn channels(&self) -> usize {
-        self.shape.channels
-    }
-
     /// Returns the bytes of one row.
     pub fn stride(&self) -> usize {
         self.shape.width * self.shape.channels

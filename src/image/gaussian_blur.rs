@@ -38,10 +38,10 @@ impl GaussianBlur {
                 down: down.into(),
             });
         }
-        Err(Error::Transform {
-            what: format!("blur with a kernel of {width}x{height} pixels"),
-            reason: "give odd sizes".into(),
-        })
+        Err(Error::transform(
+            format!("blur with a kernel of {width}x{height} pixels"),
+            "give odd sizes",
+        ))
     }
 
     /// Returns the weights along a row and along a column.
@@ -57,9 +57,11 @@ impl GaussianBlur {
     /// an image of one channel, or a CPU, for which torch adds in another order; no memory.
     pub(super) fn run(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
         let shape = source.shape();
-        let error = |reason: &str| Error::Transform {
-            what: format!("blur {}x{} pixels", shape.height, shape.width),
-            reason: reason.into(),
+        let error = |reason: &str| {
+            Error::transform(
+                format!("blur {}x{} pixels", shape.height, shape.width),
+                reason,
+            )
         };
         if shape.channels != 3 || !is_fused() {
             return Err(error("torch adds in an order of its own"));

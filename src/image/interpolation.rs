@@ -6,7 +6,7 @@
 #![allow(clippy::inline_always)] // inlined into callers compiled for other instructions
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
-use super::grid::Grid;
+use super::pixels::Grid;
 use super::to_byte::double_to_byte;
 use super::{Frame, Pixels};
 use crate::wide::wide;

@@ -1,7 +1,7 @@
-//! Translation, scaling and shear within the image's size: torchvision's `affine`.
+//! torchvision's `affine` and `rotate`: translation, scaling, shear and rotation.
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
-use super::{Affine, Interpolation, Shape};
+use super::{Action, Affine, Interpolation, Plan, Shape, Turn};
 
 /// Parameters of torchvision's `affine`.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,4 +75,93 @@ impl Movement {
         let y = c * (-cx - tx) + d * (-cy - ty) + cy;
         [a, b, x, c, d, y]
     }
+}
+
+/// The angle and the centre of a rotation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rotation {
+    /// Counter-clockwise angle, in degrees.
+    pub angle: f64,
+    /// True to enlarge the result so that it contains all of the source.
+    pub expand: bool,
+    /// (x, y) of the fixed point; by default the centre of the image.
+    pub center: Option<(f64, f64)>,
+    /// The interpolation between source pixels.
+    pub interpolation: Interpolation,
+    /// The value of each channel for pixels outside of the source.
+    pub fill: [u8; 3],
+}
+
+impl Rotation {
+    /// Adds the rotation to `plan`.
+    #[allow(clippy::float_cmp)] // only multiples of a quarter turn are exact
+    pub fn plan(&self, plan: &mut Plan) {
+        let angle = self.angle.rem_euclid(360.0);
+        let square = plan.shape().width == plan.shape().height;
+        if self.center.is_none() {
+            if angle == 0.0 {
+                return;
+            }
+            if angle == 180.0 {
+                return plan.push(Action::Turn(Turn::Half));
+            }
+            if angle == 90.0 && (self.expand || square) {
+                return plan.push(Action::Turn(Turn::Left));
+            }
+            if angle == 270.0 && (self.expand || square) {
+                return plan.push(Action::Turn(Turn::Right));
+            }
+        }
+        let affine = self.affine(angle, plan.shape().height, plan.shape().width);
+        plan.push(Action::Affine(affine));
+    }
+
+    /// Returns the map for an image of `height` by `width` pixels, operation for operation as Pillow.
+    #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
+    #[allow(clippy::cast_sign_loss)] // a largest less a smallest value
+    fn affine(&self, angle: f64, height: usize, width: usize) -> Affine {
+        let (mut size, sides) = ((height, width), (width as f64, height as f64));
+        let (cx, cy) = self.center.unwrap_or((sides.0 / 2.0, sides.1 / 2.0));
+        let angle = -angle.to_radians();
+        let (cos, sin, minus_sin) = (
+            to_15_places(angle.cos()),
+            to_15_places(angle.sin()),
+            to_15_places(-angle.sin()),
+        );
+        let mut origin = (0.0, 0.0);
+        let at = |x: f64, y: f64, origin: (f64, f64)| {
+            (
+                cos * x + sin * y + origin.0,
+                minus_sin * x + cos * y + origin.1,
+            )
+        };
+        origin = at(-cx, -cy, origin);
+        origin = (origin.0 + cx, origin.1 + cy);
+        if self.expand {
+            let corners = [(0.0, 0.0), (sides.0, 0.0), sides, (0.0, sides.1)];
+            let corners = corners.map(|(x, y)| at(x, y, origin));
+            let across = extent(corners.map(|(x, _)| x));
+            let down = extent(corners.map(|(_, y)| y));
+            origin = at(-(across - sides.0) / 2.0, -(down - sides.1) / 2.0, origin);
+            size = (down as usize, across as usize);
+        }
+        Affine {
+            matrix: [cos, sin, origin.0, minus_sin, cos, origin.1],
+            size,
+            interpolation: self.interpolation,
+            fill: self.fill,
+        }
+    }
+}
+
+/// Returns how many whole pixels `positions` span.
+fn extent(positions: [f64; 4]) -> f64 {
+    let largest = positions.iter().copied().fold(f64::MIN, f64::max);
+    let smallest = positions.iter().copied().fold(f64::MAX, f64::min);
+    largest.ceil() - smallest.floor()
+}
+
+/// Rounds as Python's `round(value, 15)`: through the nearest decimal.
+fn to_15_places(value: f64) -> f64 {
+    format!("{value:.15}").parse().unwrap_or(value)
 }

@@ -50,6 +50,55 @@ impl Nearest {
     }
 }
 
+/// Pillow's nearest pixel: the one at the output's centre.
+///
+/// As in Pillow's `ImagingScaleAffine`, the position accumulates by repeated addition, with rounding errors,
+/// so all outputs before the window are stepped through too.
+#[allow(clippy::cast_sign_loss)] // positions are sums of positive steps
+pub(super) fn pillow_centers(axis: Axis, window: Range<usize>, positions: &mut Vec<usize>) {
+    let (start, end) = axis.sides;
+    let step = f64::from(end - start) / axis.to as f64;
+    let mut at = f64::from(start) + step * 0.5;
+    positions.clear();
+    for output in 0..window.end {
+        if output >= window.start {
+            positions.push((at as usize).min(axis.from - 1));
+        }
+        at += step;
+    }
+}
+
+/// torch's `nearest`, as `nearest_idx` of `UpSample.h` has it. Positions are in single precision; each rounding is
+/// torch's.
+pub(super) fn torch_corners(axis: Axis, window: Range<usize>, positions: &mut Vec<usize>) {
+    let scale = axis.from as f32 / axis.to as f32;
+    fill(axis.from, window, positions, |output| output as f32 * scale);
+}
+
+/// torch's `nearest-exact`, as `HelperInterpNearestExact` of `UpSampleKernel.cpp` has it where it is
+/// compiled for AVX2: multiplication and subtraction are one instruction.
+pub(super) fn torch_centers(axis: Axis, window: Range<usize>, positions: &mut Vec<usize>) {
+    let scale = axis.from as f32 / axis.to as f32;
+    fill(axis.from, window, positions, |output| {
+        let at = scale.mul_add(output as f32 + 0.5, -0.5).max(0.0);
+        (f64::from(at) + 0.5) as f32
+    });
+}
+
+/// The same for `nearest-exact`, as `nearest_exact_idx` of `UpSample.h` has it.
+pub(super) fn torch_small_centers(axis: Axis, window: Range<usize>, positions: &mut Vec<usize>) {
+    let scale = f64::from(axis.from as f32 / axis.to as f32);
+    fill(axis.from, window, positions, |output| {
+        ((output as f64 + 0.5) * scale) as f32
+    });
+}
+
+#[allow(clippy::cast_sign_loss)] // positions are not negative
+fn fill(from: usize, window: Range<usize>, positions: &mut Vec<usize>, at: impl Fn(usize) -> f32) {
+    positions.clear();
+    positions.extend(window.map(|output| (at(output) as usize).min(from - 1)));
+}
+
 /// Copies the pixels of `C` bytes at `columns`.
 fn pick<const C: usize>(source: &[u8], columns: &[usize], target: &mut [u8]) {
     let pixels = source.as_chunks::<C>().0;

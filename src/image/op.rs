@@ -6,7 +6,7 @@
 use super::action::Kernel;
 use super::erasure::Erasure;
 use super::random::{Nested, Random};
-use super::{Action, Draws, Key, Movement, Rotation, Shape, center_crop};
+use super::{Action, Draws, Key, Movement, Rotation, Shape, pad};
 use crate::{Error, Result};
 
 /// One operation of an image pipeline.
@@ -78,11 +78,6 @@ impl Plan {
         self.actions.push(action);
     }
 
-    /// Adds a rectangle that is overwritten after all actions.
-    pub fn erase(&mut self, erasure: Erasure) {
-        self.erased.push(erasure);
-    }
-
     /// Returns the shape of the image after the actions.
     pub fn shape(&self) -> Shape {
         self.shape
@@ -111,18 +106,18 @@ impl Op {
         let shape = plan.shape();
         match self {
             Self::Action(Action::Crop(region)) if !region.lies_in(shape) => {
-                return Err(Error::Transform {
-                    what: format!("crop {region:?}"),
-                    reason: format!("the image has {}x{} pixels", shape.height, shape.width),
-                });
+                return Err(Error::transform(
+                    format!("crop {region:?}"),
+                    format!("the image has {}x{} pixels", shape.height, shape.width),
+                ));
             }
             Self::Action(Action::Resize {
                 part: Some(part), ..
             }) if !part.lies_in(shape) => {
-                return Err(Error::Transform {
-                    what: format!("scale {part:?}"),
-                    reason: format!("the image has {}x{} pixels", shape.height, shape.width),
-                });
+                return Err(Error::transform(
+                    format!("scale {part:?}"),
+                    format!("the image has {}x{} pixels", shape.height, shape.width),
+                ));
             }
             Self::Action(action) => plan.push(action.clone()),
             Self::Resize(size, kernel) => {
@@ -135,7 +130,7 @@ impl Op {
                     part: None,
                 });
             }
-            Self::CenterCrop { height, width } => center_crop::plan(*height, *width, plan),
+            Self::CenterCrop { height, width } => pad::center_crop(*height, *width, plan),
             Self::Movement(movement) => plan.push(Action::Affine(movement.of(shape))),
             Self::Rotation(rotation) => rotation.plan(plan),
             Self::Random(random) => random.plan(Draws::new(key, place), plan)?,

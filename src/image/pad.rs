@@ -1,6 +1,6 @@
-//! Padding around an image.
+//! Padding around an image, and the crop of its centre.
 
-use super::{Frame, Pixels};
+use super::{Action, Frame, Pixels, Plan, Region};
 use crate::{Error, Result};
 
 /// The kind of the pixels that are added; the names are torchvision's.
@@ -117,9 +117,40 @@ impl Pad {
         if self.mode == Padding::Constant || height.min(width) > 0 {
             return Ok(());
         }
-        Err(Error::Transform {
-            what: format!("pad an image of {height}x{width} pixels ({:?})", self.mode),
-            reason: "the image has no pixel to repeat".into(),
-        })
+        Err(Error::transform(
+            format!("pad an image of {height}x{width} pixels ({:?})", self.mode),
+            "the image has no pixel to repeat",
+        ))
     }
+}
+
+/// Adds torchvision's `center_crop` to `plan`: the crop of the central `height` by `width` pixels. Pixels outside of the image are black.
+pub(super) fn center_crop(height: usize, width: usize, plan: &mut Plan) {
+    let shape = plan.shape();
+    if height > shape.height || width > shape.width {
+        let down = height.saturating_sub(shape.height);
+        let across = width.saturating_sub(shape.width);
+        plan.push(Action::Pad(Pad {
+            left: across / 2,
+            top: down / 2,
+            right: across.div_ceil(2),
+            bottom: down.div_ceil(2),
+            mode: Padding::Constant,
+            fill: [0; 3],
+        }));
+    }
+    let shape = plan.shape();
+    if (shape.height, shape.width) != (height, width) {
+        plan.push(Action::Crop(Region {
+            top: start(shape.height - height),
+            left: start(shape.width - width),
+            height,
+            width,
+        }));
+    }
+}
+
+/// Returns half of `surplus`, rounding halves to even as Python does.
+fn start(surplus: usize) -> usize {
+    surplus / 2 + usize::from(surplus % 4 == 3)
 }

@@ -54,10 +54,10 @@ impl Pipeline {
         for op in &ops {
             size = op.fixed_size(size);
             if size.is_some_and(|(height, width)| height.min(width) == 0) {
-                return Err(Error::Transform {
-                    what: "make images of no pixels".into(),
-                    reason: "give a size of 1 or more".into(),
-                });
+                return Err(Error::transform(
+                    "make images of no pixels",
+                    "give a size of 1 or more",
+                ));
             }
         }
         check_erasing(&ops, &output)?;
@@ -121,10 +121,10 @@ impl Pipeline {
         let is_copy = self.ops.is_empty() && matches!(self.output, Output::Bytes(_));
         if !is_copy && !matches!(shape.channels, 1 | 3) {
             self.output.check(shape)?;
-            return Err(Error::Transform {
-                what: format!("transform an image of {} channels", shape.channels),
-                reason: "only grey and RGB are transformed natively; decode to RGB".into(),
-            });
+            return Err(Error::transform(
+                format!("transform an image of {} channels", shape.channels),
+                "only grey and RGB are transformed natively; decode to RGB",
+            ));
         }
         let mut plan = Plan::new(shape);
         nested::run(&self.ops, key, 0, &mut plan)?;
@@ -199,10 +199,10 @@ impl Pipeline {
         let sample_shape = self.sample_shape(plan);
         let bytes = sample_shape.iter().product::<usize>() * self.dtype().itemsize();
         if out.len() != bytes {
-            return Err(Error::Transform {
-                what: format!("write a sample of shape {sample_shape:?}"),
-                reason: format!("it has {bytes} bytes, but its slot has {}", out.len()),
-            });
+            return Err(Error::transform(
+                format!("write a sample of shape {sample_shape:?}"),
+                format!("it has {bytes} bytes, but its slot has {}", out.len()),
+            ));
         }
         let Work {
             made,
@@ -239,10 +239,7 @@ impl Pipeline {
 
 /// Refuses an erasure that is not the last step, or whose value does not fit the sample.
 fn check_erasing(ops: &[Op], output: &Output) -> Result<()> {
-    let refuse = |reason: &str| Error::Transform {
-        what: "erase parts of a sample".into(),
-        reason: reason.into(),
-    };
+    let refuse = |reason: &str| Error::transform("erase parts of a sample", reason);
     let erases = |op: &&Op| matches!(op, Op::Random(Random::Erasing(_)));
     let last = ops.iter().rev().take_while(erases).count();
     let (before, erasing) = ops.split_at(ops.len() - last);

@@ -6,7 +6,7 @@
 //! pixels that the window does not need are not read.
 use std::ops::Range;
 
-use super::nearest::{Nearest, Positions};
+use super::nearest::{self, Nearest, Positions};
 use super::torch::{self, Interpolation};
 use super::weights::{Span, Weights};
 use super::{Filter, Frame, Kernel, PassOrder, Pixels, Region, pillow};
@@ -74,7 +74,7 @@ impl Scaling {
 
     fn method(&self) -> Method {
         match self.kernel {
-            Kernel::Pillow(Filter::Nearest, _) => Method::Nearest(pillow::positions),
+            Kernel::Pillow(Filter::Nearest, _) => Method::Nearest(nearest::pillow_centers),
             Kernel::Pillow(filter, order) => Method::Pillow(filter, order),
             Kernel::Torch(interpolation) => {
                 match interpolation.positions((self.height.to, self.width.to)) {

@@ -33,10 +33,10 @@ impl Shape {
 
     /// Returns the error of an image of this size for which there is no memory.
     pub(super) fn too_large(self) -> Error {
-        Error::Transform {
-            what: format!("make an image of {}x{} pixels", self.height, self.width),
-            reason: "there is not enough memory for it".into(),
-        }
+        Error::transform(
+            format!("make an image of {}x{} pixels", self.height, self.width),
+            "there is not enough memory for it",
+        )
     }
 }
 

@@ -3,13 +3,13 @@
 //! Owns the scalar code, and the division of rows between it and vector code. Invariant: both give the same
 //! bytes.
 
+use std::f64::consts::PI;
 use std::fmt::Debug;
 use std::ops::Range;
 
 use super::resample::Axis;
-use super::vector::VectorPasses;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use super::vector::{LANES, ROWS, Vector};
+use super::vector::{LANES, ROWS, Vector, across_rows, down_row_wide};
 use super::{Frame, Pixels};
 use crate::Result;
 
@@ -17,7 +17,7 @@ use crate::Result;
 pub(super) const LOW_BITS: u32 = 15;
 
 /// The weights of one dimension, in fixed point, as one library rounds them.
-pub(super) trait Weights: VectorPasses + Debug + Default {
+pub(super) trait Weights: Debug + Default {
     /// The parameters of the weights, besides sizes.
     type Filter: Copy;
 
@@ -86,7 +86,7 @@ pub(super) trait Weights: VectorPasses + Debug + Default {
         {
             return in_groups(target, |first, targets| {
                 let rows = (source.onward(first), source.stride());
-                self.across_rows(vector, rows, left, targets);
+                across_rows(vector, self, rows, left, targets);
             });
         }
         for (row, into) in source.rows().zip(target.rows_mut()) {
@@ -106,7 +106,7 @@ pub(super) trait Weights: VectorPasses + Debug + Default {
             if into.len() >= LANES
                 && let Some(vector) = Vector::detect()
             {
-                self.down_row_wide(vector, from, source.stride(), output, into);
+                down_row_wide(vector, self, from, source.stride(), output, into);
                 continue;
             }
             self.down_row(from, source.stride(), output, into);
@@ -125,6 +125,15 @@ fn clip(sum: i32, bits: u32) -> u8 {
     (sum >> bits).clamp(0, 255) as u8
 }
 
+/// Returns sin(πx) / πx: Lanczos filters are products of it.
+pub(super) fn sinc(x: f64) -> f64 {
+    if x == 0.0 {
+        return 1.0;
+    }
+    let x = x * PI;
+    x.sin() / x
+}
+
 /// The source pixels of one output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
@@ -138,7 +147,7 @@ pub(super) struct Span {
 /// number is not a multiple of the group size, the last group overlaps the one before.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn in_groups(target: &mut Frame, mut scale: impl FnMut(usize, [&mut [u8]; ROWS])) {
-    let last = target.height() - ROWS;
+    let last = target.shape().height - ROWS;
     let mut first = 0;
     loop {
         let mut rows = target.rows_mut().skip(first);
@@ -215,7 +224,13 @@ mod tests {
         noise(seed, frame.pixels_mut());
         let mut made = [(); ROWS].map(|()| vec![0; to * 3]);
         let source = (frame.view().onward(0), frame.stride());
-        weights.across_rows(vector, source, 0, made.each_mut().map(Vec::as_mut_slice));
+        across_rows(
+            vector,
+            &weights,
+            source,
+            0,
+            made.each_mut().map(Vec::as_mut_slice),
+        );
         for (row, made) in frame.view().rows().zip(made) {
             let mut plain = vec![0; to * 3];
             weights.across_row::<3>(row, 0, &mut plain);
@@ -227,7 +242,7 @@ mod tests {
         for output in 0..to {
             let source = &tall[weights.spans()[output].start * wide..];
             let (mut made, mut plain) = (vec![0; wide], vec![0; wide]);
-            weights.down_row_wide(vector, source, wide, output, &mut made);
+            down_row_wide(vector, &weights, source, wide, output, &mut made);
             weights.down_row(source, wide, output, &mut plain);
             prop_assert_eq!(made, plain);
         }

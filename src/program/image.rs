@@ -60,14 +60,14 @@ impl Image {
         if let Source::Decoded(rows) = &source
             && !is_image(rows)
         {
-            return Err(Error::Transform {
-                what: format!(
+            return Err(Error::transform(
+                format!(
                     "take rows of shape {:?} and dtype {} for images",
                     rows.row_shape(),
                     rows.dtype().name()
                 ),
-                reason: "images are (H, W), (H, W, 1) or (H, W, 3) of uint8".into(),
-            });
+                "images are (H, W), (H, W, 1) or (H, W, 3) of uint8",
+            ));
         }
         let layout = Layout {
             fetches: matches!(source, Source::Encoded(..)),

@@ -51,10 +51,10 @@ pub(in crate::image) fn grayscale(
     target: &mut Frame,
 ) -> Result<()> {
     if channels != 1 && channels != 3 {
-        return Err(Error::Transform {
-            what: format!("make a grey image of {channels} channels"),
-            reason: "give 1 or 3".into(),
-        });
+        return Err(Error::transform(
+            format!("make a grey image of {channels} channels"),
+            "give 1 or 3",
+        ));
     }
     target.reset(Shape {
         channels,

@@ -15,10 +15,10 @@ const LANES: usize = 32;
 /// [`Error::Transform`]: `factor` is not within -0.5 to 0.5.
 pub(in crate::image) fn hue(factor: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     if !(-0.5..=0.5).contains(&factor) {
-        return Err(Error::Transform {
-            what: format!("turn the hue by {factor}"),
-            reason: "give -0.5 to 0.5".into(),
-        });
+        return Err(Error::transform(
+            format!("turn the hue by {factor}"),
+            "give -0.5 to 0.5",
+        ));
     }
     let steps = ((factor * 255.0) as i8).cast_unsigned(); // towards zero; hues wrap around
     target.reset(source.shape())?;

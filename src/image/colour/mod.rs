@@ -8,14 +8,10 @@
 mod blend;
 mod curve;
 mod grey;
-mod histogram;
 mod hue;
-mod sharpness;
 
-pub(super) use blend::{brightness, contrast, saturation};
-pub(super) use curve::{invert, posterize, solarize};
+pub(super) use blend::{brightness, contrast, saturation, sharpness};
+pub(super) use curve::{autocontrast, equalize, invert, posterize, solarize};
 pub(super) use grey::grayscale;
 pub(crate) use grey::of as luma;
-pub(super) use histogram::{autocontrast, equalize};
 pub(super) use hue::hue;
-pub(super) use sharpness::sharpness;

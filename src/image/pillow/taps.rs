@@ -58,10 +58,10 @@ impl Weights for Taps {
         let support = filter.support() * stretch;
         let most = support.ceil() as usize * 2 + 1;
         if to.saturating_mul(most * size_of::<f64>()) > i32::MAX as usize {
-            return Err(Error::Transform {
-                what: format!("scale {from} pixels to {to}"),
-                reason: "its weights do not fit into the memory that Pillow allows".into(),
-            });
+            return Err(Error::transform(
+                format!("scale {from} pixels to {to}"),
+                "its weights do not fit into the memory that Pillow allows",
+            ));
         }
         let most = most.min(from);
         self.stride = most.next_multiple_of(2);

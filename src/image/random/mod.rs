@@ -4,36 +4,22 @@
 //! have torch's precision, so that a range of a single number gives the number that torch computes. Adding
 //! one is a file, a variant here and an arm in each `match`.
 
-mod affine;
-mod area_range;
 mod augment;
-mod augmentation;
-mod blur;
+mod colour;
 mod crop;
-mod erasing;
-mod flip;
-mod grayscale;
-mod jitter;
+mod movement;
 pub(super) mod nested;
 mod policy;
-mod resized_crop;
-mod rotation;
 
-pub use affine::RandomAffine;
-pub use area_range::AreaRange;
-pub use augment::{Augment, Choice};
-pub use augmentation::Augmenter;
-pub use blur::RandomBlur;
-pub use crop::RandomCrop;
-pub use erasing::RandomErasing;
-pub use flip::RandomFlip;
-pub use grayscale::RandomGrayscale;
-pub use jitter::ColorJitter;
+pub use augment::{Augment, Augmenter, Choice};
+pub use colour::{ColorJitter, RandomBlur, RandomGrayscale};
+pub(super) use crop::place;
+pub use crop::{AreaRange, RandomCrop, RandomResizedCrop};
+pub use movement::{RandomAffine, RandomFlip, RandomRotation};
 pub use nested::Nested;
 pub use policy::Policy;
-pub use resized_crop::RandomResizedCrop;
-pub use rotation::RandomRotation;
 
+pub use super::erasure::RandomErasing;
 use super::{Draws, Plan};
 use crate::Result;
 

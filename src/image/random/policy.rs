@@ -1,7 +1,7 @@
 //! The policies of `AutoAugment` as torchvision has them: Cubuk et al., "Learning augmentation policies
 //! from data", 2019.
 
-use super::augmentation::Augmentation;
+use super::augment::Augmentation;
 
 /// A step of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

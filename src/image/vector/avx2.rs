@@ -15,7 +15,6 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
-use super::VectorPasses;
 use crate::image::weights::{LOW_BITS, Weights};
 
 /// Rows of RGB that a pass across scales together, to share the weights.
@@ -38,29 +37,31 @@ impl Vector {
     }
 }
 
-impl<W: Weights> VectorPasses for W {
-    fn across_rows(
-        &self,
-        _: Vector,
-        source: (&[u8], usize),
-        left: usize,
-        targets: [&mut [u8]; ROWS],
-    ) {
-        // SAFETY: a `Vector` exists only where `detect` found the instructions.
-        unsafe { rgb_across(source, left, self, targets) }
-    }
+/// Scales [`ROWS`] rows of RGB; otherwise as [`across_row`](Weights::across_row). `source` is the bytes and how many
+/// lie between the starts of two rows; it extends at least
+/// [`SLACK_BYTES`](crate::image::frame::SLACK_BYTES) beyond the last pixel.
+pub(in crate::image) fn across_rows<W: Weights>(
+    _: Vector,
+    weights: &W,
+    source: (&[u8], usize),
+    left: usize,
+    targets: [&mut [u8]; ROWS],
+) {
+    // SAFETY: a `Vector` exists only where `detect` found the instructions.
+    unsafe { rgb_across(source, left, weights, targets) }
+}
 
-    fn down_row_wide(
-        &self,
-        _: Vector,
-        source: &[u8],
-        stride: usize,
-        output: usize,
-        target: &mut [u8],
-    ) {
-        // SAFETY: a `Vector` exists only where `detect` found the instructions.
-        unsafe { wide_down(source, stride, self, output, target) }
-    }
+/// As [`down_row`](Weights::down_row), for rows of at least [`LANES`] bytes.
+pub(in crate::image) fn down_row_wide<W: Weights>(
+    _: Vector,
+    weights: &W,
+    source: &[u8],
+    stride: usize,
+    output: usize,
+    target: &mut [u8],
+) {
+    // SAFETY: a `Vector` exists only where `detect` found the instructions.
+    unsafe { wide_down(source, stride, weights, output, target) }
 }
 
 /// Sums of products with the parts of weights; the second of a weight of 16 bits stays zero.

@@ -1,6 +1,6 @@
-//! `ColorJitter`: colour changes in random order.
+//! `ColorJitter`, `RandomGrayscale` and `GaussianBlur`.
 
-use crate::image::{Action, Draws, Plan};
+use crate::image::{Action, Draws, GaussianBlur, Luma, Plan};
 
 /// Changes colours. Each range is (least, most); None leaves a property unchanged.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,5 +32,40 @@ impl ColorJitter {
             .into_iter()
             .flatten()
             .for_each(|action| plan.push(action));
+    }
+}
+
+/// Converts some images to grey; they keep their channels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomGrayscale {
+    /// Probability, between 0 and 1.
+    pub p: f64,
+    /// The weights of colours.
+    pub luma: Luma,
+}
+
+impl RandomGrayscale {
+    pub(crate) fn plan(&self, draws: &mut Draws, plan: &mut Plan) {
+        if draws.happens(self.p) {
+            let channels = plan.shape().channels;
+            plan.push(Action::Grayscale {
+                channels,
+                luma: self.luma,
+            });
+        }
+    }
+}
+
+/// Blurs images. torch computes the weights, so there is a fixed number of evenly spaced strengths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomBlur {
+    /// The blurs, equally likely; at least one.
+    pub blurs: Vec<GaussianBlur>,
+}
+
+impl RandomBlur {
+    pub(crate) fn plan(&self, draws: &mut Draws, plan: &mut Plan) {
+        let drawn = draws.below(self.blurs.len() as u32) as usize;
+        plan.push(Action::GaussianBlur(self.blurs[drawn].clone()));
     }
 }

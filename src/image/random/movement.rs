@@ -1,6 +1,51 @@
-//! `RandomAffine`.
+//! `RandomHorizontalFlip`, `RandomVerticalFlip`, `RandomRotation` and `RandomAffine`.
 
-use crate::image::{Action, Draws, Movement, Plan};
+use crate::image::{Action, Draws, Movement, Plan, Rotation};
+
+/// Mirrors an image with probability `p`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomFlip {
+    /// Probability, between 0 and 1.
+    pub p: f64,
+    /// True to mirror top and bottom rather than left and right.
+    pub vertical: bool,
+}
+
+impl RandomFlip {
+    pub(crate) fn plan(&self, draws: &mut Draws, plan: &mut Plan) {
+        if draws.happens(self.p) {
+            plan.push(if self.vertical {
+                Action::FlipVertical
+            } else {
+                Action::FlipHorizontal
+            });
+        }
+    }
+}
+
+/// Rotates images by a random angle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomRotation {
+    /// Range of the counter-clockwise angle, in degrees.
+    pub degrees: (f64, f64),
+    /// All parameters but the angle.
+    pub rotation: Rotation,
+}
+
+impl RandomRotation {
+    pub(crate) fn plan(&self, draws: &mut Draws, plan: &mut Plan) {
+        let rotation = Rotation {
+            angle: draws.uniform(self.degrees.0, self.degrees.1),
+            ..self.rotation.clone()
+        };
+        rotation.plan(plan);
+    }
+
+    /// Returns (height, width) of every result, if it does not depend on the angle.
+    pub(crate) fn fixed_size(&self, before: Option<(usize, usize)>) -> Option<(usize, usize)> {
+        before.filter(|_| !self.rotation.expand)
+    }
+}
 
 /// Rotates, translates, scales and shears images within their size. Ranges are (least, most).
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use _lib::column::Blobs;
-use _lib::format::Npy;
+use _lib::format::Arrays;
 use fastload_fuzz::{check_rows, sample};
 use libfuzzer_sys::fuzz_target;
 
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     check_rows(|rows| {
         let path = PATH.to_string_lossy().into_owned();
         let blobs = Blobs::new(std::iter::once(path).collect());
-        let (npy, blobs) = Npy::open(&blobs, rows, &mut |_| Ok(()))?;
+        let (npy, blobs) = Arrays::npy(&blobs, rows, &mut |_| Ok(()))?;
         sample(&npy, &blobs)
     });
 });

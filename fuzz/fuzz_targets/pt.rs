@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use _lib::column::Blobs;
-use _lib::format::Pt;
+use _lib::format::Arrays;
 use fastload_fuzz::sample;
 use libfuzzer_sys::fuzz_target;
 
@@ -24,7 +24,7 @@ fuzz_target!(|pickle: &[u8]| {
     for key in [None, Some("x")] {
         let path = PATH.to_string_lossy().into_owned();
         let blobs = Blobs::new(std::iter::once(path).collect());
-        if let Ok((pt, blobs)) = Pt::open(&blobs, key, &mut |_| Ok(())) {
+        if let Ok((pt, blobs)) = Arrays::pt(&blobs, key, &mut |_| Ok(())) {
             sample(&pt, &blobs).expect("the elements of a tensor that was placed");
         }
     }

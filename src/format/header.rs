@@ -1,5 +1,6 @@
 //! The headers of many files, read before an epoch begins.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::column::{Blobs, Look, Stamp};
@@ -42,9 +43,25 @@ impl<H> Header<H> {
         }
     }
 
-    /// Returns true if the file could not be read.
-    pub fn is_unread(&self) -> bool {
-        matches!(self, Header::Unread)
+    /// Converts its contents.
+    pub fn map<T>(self, convert: impl FnOnce(H) -> T) -> Header<T> {
+        match self {
+            Header::Known(header) => Header::Known(convert(header)),
+            Header::Broken(reason) => Header::Broken(reason),
+            Header::Unread => Header::Unread,
+        }
+    }
+
+    /// Returns the range of its file that is read for a sample, given its contents.
+    ///
+    /// # Errors
+    ///
+    /// As [`Header::known`]; but a file that could not be read is read again, for the error of that.
+    pub fn part(&self, part: impl FnOnce(&H) -> Range<u64>) -> Result<Range<u64>> {
+        match self {
+            Header::Unread => Ok(Blobs::ALL),
+            _ => self.known().map(part),
+        }
     }
 }
 
@@ -156,8 +173,8 @@ pub(super) fn nothing<H>(headers: &[Header<H>], blobs: &Blobs, empty: &str) -> E
     let Some(first) = headers.first() else {
         return Error::decode(empty);
     };
-    match (first.is_unread(), blobs.look(0)) {
-        (true, Err(error)) => error,
+    match (first, blobs.look(0)) {
+        (Header::Unread, Err(error)) => error,
         _ => match first.known() {
             Err(error) => error.of_file(blobs.path(0)),
             Ok(_) => Error::Abandoned,

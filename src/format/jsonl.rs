@@ -101,7 +101,7 @@ impl Jsonl {
             (Some(wanted), ..) => Ok(wanted),
             (None, Some(found), _) => Ok(found),
             (None, None, Some(error)) => Err(error),
-            (None, None, None) if self.lines.is_empty() => Ok(Element::Text), // never read
+            (None, None, None) if self.lines.len() == 0 => Ok(Element::Text), // never read
             (None, None, None) => {
                 let reason = "missing, null or an empty list in the first lines, which are to tell what \
                               it is; give dtype";

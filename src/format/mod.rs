@@ -5,31 +5,28 @@
 //! encode, or an [`Error::Decode`](crate::Error); it allocates no more than a file's size allows, whatever a header
 //! claims.
 
+mod arrays;
 mod audio;
-mod deflate;
 mod header;
 pub mod json;
 mod jsonl;
 mod megatron;
 mod npy;
 mod npz;
-mod order;
 mod plain;
 mod pt;
-mod shapes;
 
 use std::fmt::Debug;
 use std::ops::Range;
 
+pub use arrays::Arrays;
 pub use audio::{Audio, Depth, Output, Span};
 pub use header::{Header, headers};
 pub use jsonl::{Element, JsonColumn, JsonLists, Jsonl};
 pub use megatron::Megatron;
-pub use npy::{Npy, RowRange};
+pub use npy::RowRange;
 pub use npz::Npz;
 pub use plain::{Integer, text};
-pub use pt::Pt;
-pub use shapes::Shapes;
 
 use crate::column::Blobs;
 use crate::error::Result;
@@ -82,4 +79,48 @@ pub trait Array: Debug + Send + Sync {
     ///
     /// [`Error::Decode`](crate::Error): the bytes are damaged.
     fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()>;
+}
+
+/// A shape for each sample, or none where it is not known.
+#[derive(Clone, Debug, Default)]
+pub struct Shapes {
+    dims: Vec<usize>,
+    ends: Vec<usize>,
+    known: Vec<bool>,
+    same: bool,
+}
+
+impl Shapes {
+    /// Shape of the sample at `index`, if it is known.
+    pub fn get(&self, index: usize) -> Option<&[usize]> {
+        let known = *self.known.get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        known.then(|| &self.dims[start..self.ends[index]])
+    }
+
+    /// The shape of all samples whose shape is known, if that is one.
+    pub fn common(&self) -> Option<&[usize]> {
+        let first = self.known.iter().position(|&known| known)?;
+        self.get(first).filter(|_| self.same)
+    }
+}
+
+impl<S: AsRef<[usize]>> FromIterator<Option<S>> for Shapes {
+    fn from_iter<I: IntoIterator<Item = Option<S>>>(shapes: I) -> Shapes {
+        let mut all = Shapes {
+            same: true,
+            ..Shapes::default()
+        };
+        let mut first: Option<Vec<usize>> = None;
+        for shape in shapes {
+            if let Some(shape) = &shape {
+                let first = first.get_or_insert_with(|| shape.as_ref().to_vec());
+                all.same &= first == shape.as_ref();
+                all.dims.extend_from_slice(shape.as_ref());
+            }
+            all.known.push(shape.is_some());
+            all.ends.push(all.dims.len());
+        }
+        all
+    }
 }

@@ -8,9 +8,9 @@ mod literal;
 
 use std::ops::Range;
 
-use super::header::one_dtype;
-use super::{Array, Header, Shapes, Target, headers, order};
-use crate::column::{Blobs, Look};
+use super::arrays::{Arrays, Layout};
+use super::{Header, headers};
+use crate::column::Blobs;
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use literal::Literal;
@@ -25,40 +25,25 @@ const LONGEST: u64 = 10_000;
 const MOST_DIMENSIONS: usize = 64;
 
 /// The contents of a header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+#[derive(Debug)]
+pub(super) struct Npy {
     /// Byte offset of the elements.
-    pub start: u64,
-    /// Their type.
-    pub dtype: Dtype,
+    start: u64,
+    dtype: Dtype,
     /// True if their byte order is not this machine's.
-    pub swapped: bool,
+    swapped: bool,
     /// True if the first dimension varies fastest.
-    pub fortran: bool,
-    /// Shape of the array.
-    pub shape: Vec<usize>,
+    fortran: bool,
+    shape: Vec<usize>,
 }
 
-impl Layout {
-    /// Reads a header.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`]: not a `.npy` file, or one whose elements a tensor cannot hold.
-    fn read(look: &mut Look<'_>) -> Result<Layout> {
-        Layout::read_of(look.len(), |part| look.read(part))
-    }
-
+impl Npy {
     /// Reads the header of an array of `whole` bytes, header included. `read` returns a range of them, as far
     /// as they exist.
-    ///
-    /// # Errors
-    ///
-    /// As [`Layout::read`], and those of `read`.
-    pub(super) fn read_of(
+    pub(super) fn read(
         whole: u64,
         mut read: impl FnMut(Range<u64>) -> Result<Vec<u8>>,
-    ) -> Result<Layout> {
+    ) -> Result<Npy> {
         let head = read(0..FIRST_BYTES)?;
         if head.get(..6) != Some(MAGIC) {
             return Err(Error::decode(
@@ -87,10 +72,10 @@ impl Layout {
         if (text.len() as u64) < len {
             return Err(cut());
         }
-        Layout::parse(&text, start)?.within(whole)
+        Npy::parse(&text, start)?.within(whole)
     }
 
-    fn parse(text: &[u8], start: u64) -> Result<Layout> {
+    fn parse(text: &[u8], start: u64) -> Result<Npy> {
         let entries = Literal::parse_dict(text).ok_or_else(|| {
             Error::decode("its header is not a dictionary of 'descr', 'fortran_order' and 'shape'")
         })?;
@@ -124,7 +109,7 @@ impl Layout {
             );
             return Err(Error::decode(reason));
         }
-        Ok(Layout {
+        Ok(Npy {
             start,
             dtype,
             swapped,
@@ -134,8 +119,8 @@ impl Layout {
     }
 
     /// Refuses a file of `len` bytes that is too short for its elements.
-    fn within(self, len: u64) -> Result<Layout> {
-        let bytes = self.bytes(&self.shape);
+    fn within(self, len: u64) -> Result<Npy> {
+        let bytes = self.bytes();
         if bytes
             .and_then(|bytes| bytes.checked_add(self.start))
             .is_none_or(|end| end > len)
@@ -149,12 +134,33 @@ impl Layout {
         Ok(self)
     }
 
-    /// Returns the size of an array of `shape`, in bytes.
-    pub(super) fn bytes(&self, shape: &[usize]) -> Option<u64> {
-        let elements = shape
-            .iter()
-            .try_fold(1, |all: u64, &n| all.checked_mul(n as u64))?;
+    /// Returns the size of all elements, in bytes.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        let mut sizes = self.shape.iter();
+        let elements = sizes.try_fold(1, |all: u64, &n| all.checked_mul(n as u64))?;
         elements.checked_mul(self.dtype.itemsize() as u64)
+    }
+
+    /// Returns the layout of its rows in a range, or of all.
+    fn layout(mut self, rows: Option<RowRange>) -> Layout {
+        let mut strides = vec![0; self.shape.len()];
+        let mut stride = self.dtype.itemsize();
+        let mut add = |(into, &n): (&mut usize, &usize)| {
+            *into = stride;
+            stride = stride.saturating_mul(n);
+        };
+        let axes = strides.iter_mut().zip(&self.shape);
+        if self.fortran {
+            axes.for_each(&mut add);
+        } else {
+            axes.rev().for_each(&mut add);
+        }
+        if let (Some(rows), Some(len)) = (rows, self.shape.first_mut()) {
+            let range = rows.of(*len);
+            *len = range.len();
+            self.start += range.start as u64 * strides[0] as u64;
+        }
+        Layout::new(self.start, self.dtype, self.swapped, self.shape, strides)
     }
 }
 
@@ -221,118 +227,39 @@ impl RowRange {
     }
 }
 
-/// Samples in `.npy` files.
-#[derive(Debug)]
-pub struct Npy {
-    headers: Vec<Header<Layout>>,
-    shapes: Shapes,
-    /// Empty, one for all files, or one for each.
-    rows: Vec<RowRange>,
-    dtype: Dtype,
-}
-
-impl Npy {
-    /// Reads the headers of all files; returns the format and the bytes with their stamps.
+impl Arrays {
+    /// Reads the headers of all `.npy` files; returns the format and the bytes with their stamps.
     ///
     /// `rows` is empty, one range for all files, or one for each.
     ///
     /// # Errors
     ///
     /// [`Error::Decode`], [`Error::Read`]: no file can be read; those of [`headers`].
-    pub fn open(
+    pub fn npy(
         blobs: &Blobs,
-        rows: Vec<RowRange>,
+        rows: &[RowRange],
         tick: &mut dyn FnMut(usize) -> Result<()>,
-    ) -> Result<(Npy, Blobs)> {
-        let (blobs, found) = headers(blobs, Layout::read, tick)?;
-        Ok((Npy::new(found, rows, &blobs)?, blobs))
+    ) -> Result<(Arrays, Blobs)> {
+        let (blobs, found) = headers(
+            blobs,
+            |look| Npy::read(look.len(), |part| look.read(part)),
+            tick,
+        )?;
+        Ok((Arrays::of_rows(found, rows, &blobs)?, blobs))
     }
 
-    /// Makes the column from the headers of the arrays in `blobs`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Npy::open`], if no header is known.
-    pub(super) fn new(
-        mut found: Vec<Header<Layout>>,
-        rows: Vec<RowRange>,
+    /// Makes the column of `rows`, as [`Arrays::npy`] does, of the arrays in `blobs`.
+    pub(super) fn of_rows(
+        found: Vec<Header<Npy>>,
+        rows: &[RowRange],
         blobs: &Blobs,
-    ) -> Result<Npy> {
-        let dtype = one_dtype(&mut found, blobs, |layout| layout.dtype)?;
-        let mut npy = Npy {
-            headers: found,
-            shapes: Shapes::default(),
-            rows,
-            dtype,
+    ) -> Result<Arrays> {
+        let rows_of = |index: usize| match rows {
+            [rows] => Some(*rows),
+            all => all.get(index).copied(),
         };
-        let shapes = npy.headers.iter().enumerate().map(|(index, header)| {
-            let layout = header.ok()?;
-            Some(npy.sample_shape(index, layout))
-        });
-        npy.shapes = shapes.collect();
-        Ok(npy)
-    }
-
-    /// Returns the rows of the array at `index` that are its sample; None for all of them.
-    fn range(&self, index: usize, layout: &Layout) -> Option<Range<usize>> {
-        let rows = match self.rows.as_slice() {
-            [] => return None,
-            [rows] => *rows,
-            all => *all.get(index)?,
-        };
-        layout.shape.first().map(|&len| rows.of(len))
-    }
-
-    fn sample_shape(&self, index: usize, layout: &Layout) -> Vec<usize> {
-        let mut shape = layout.shape.clone();
-        if let (Some(range), Some(first)) = (self.range(index, layout), shape.first_mut()) {
-            *first = range.len();
-        }
-        shape
-    }
-}
-
-impl Array for Npy {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shapes(&self) -> Option<&Shapes> {
-        Some(&self.shapes)
-    }
-
-    fn part(&self, index: usize) -> Result<Range<u64>> {
-        let header = &self.headers[index];
-        if header.is_unread() {
-            return Ok(Blobs::ALL); // decoding returns the error
-        }
-        let layout = header.known()?;
-        let len = layout.bytes(&layout.shape).unwrap_or(0);
-        let whole = layout.start..layout.start + len;
-        Ok(match (self.range(index, layout), layout.shape.first()) {
-            (Some(range), Some(&rows)) if !layout.fortran || layout.shape.len() == 1 => {
-                let row = len / (rows as u64).max(1);
-                let start = layout.start + range.start as u64 * row;
-                start..start + range.len() as u64 * row
-            }
-            _ => whole,
-        })
-    }
-
-    fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
-        let layout = self.headers[index].known()?;
-        let shape = self.shapes.get(index).unwrap_or(&[]);
-        let out = target.shaped(shape)?;
-        let itemsize = self.dtype.itemsize();
-        if layout.fortran && layout.shape.len() > 1 {
-            let first = self.range(index, layout).map_or(0, |range| range.start);
-            order::from_fortran(bytes, &layout.shape, first, shape, itemsize, out);
-        } else {
-            out.copy_from_slice(bytes);
-        }
-        if layout.swapped {
-            order::swap(self.dtype, out);
-        }
-        Ok(())
+        let layouts = found.into_iter().enumerate();
+        let layouts = layouts.map(|(index, header)| header.map(|npy| npy.layout(rows_of(index))));
+        Arrays::new(layouts.collect(), blobs)
     }
 }

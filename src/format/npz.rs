@@ -1,15 +1,17 @@
 //! NumPy's `.npz`: a zip file with a `.npy` file for each array.
 //!
-//! [`Npy`] knows the arrays, [`Directory`] their location. Refuses what `numpy.load` refuses, and a member
+//! [`Arrays`] knows the arrays, [`Directory`] their location. Refuses what `numpy.load` refuses, and a member
 //! whose CRC-32 differs from the directory's, unless only some of its rows are read.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use zlib_rs::crc32::crc32;
+use zlib_rs::{Inflate, InflateFlush, Status};
 
-use super::deflate::inflate;
-use super::npy::Layout;
-use super::{Array, Header, Npy, RowRange, Shapes, Target, headers};
+use super::arrays::{Arrays, listed};
+use super::npy::{Npy, RowRange};
+use super::{Array, Shapes, Target, headers};
 use crate::archive::{Directory, Member};
 use crate::column::{Blobs, Look};
 use crate::error::{Error, Result};
@@ -18,41 +20,40 @@ use crate::memory::fallible::resize;
 
 /// Bytes of a compressed member that are read first, for its header.
 const FIRST_BYTES: u64 = 1024;
-/// Maximum number of names in an error.
-const LISTED: usize = 8;
+
+/// Window bits for raw deflate with the longest window.
+const WINDOW_BITS: u8 = 15;
+
+thread_local! {
+    static STATE: RefCell<Inflate> = RefCell::new(Inflate::new(false, WINDOW_BITS));
+}
 
 /// Samples in `.npz` files, under one key.
 #[derive(Debug)]
 pub struct Npz {
-    arrays: Npy,
+    arrays: Arrays,
     /// The location of each member, and the size of all its elements; None without a header.
     members: Vec<Option<(Member, u64)>>,
 }
 
 impl Npz {
-    /// Reads the headers of the arrays under `key`; otherwise as [`Npy::open`].
+    /// Reads the headers of the arrays under `key`; otherwise as [`Arrays::npy`].
     ///
     /// # Errors
     ///
-    /// Those of [`Npy::open`].
+    /// Those of [`Arrays::npy`].
     pub fn open(
         blobs: &Blobs,
         key: &str,
-        rows: Vec<RowRange>,
+        rows: &[RowRange],
         tick: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<(Npz, Blobs)> {
         let key = key.to_owned();
         let (blobs, found) = headers(blobs, move |look| read(look, &key), tick)?;
-        let split = found.into_iter().map(|header| match header {
-            Header::Known((layout, member)) => {
-                let place = Some((member, layout.bytes(&layout.shape).unwrap_or(0)));
-                (Header::Known(layout), place)
-            }
-            Header::Broken(reason) => (Header::Broken(reason), None),
-            Header::Unread => (Header::Unread, None),
-        });
-        let (layouts, members) = split.unzip();
-        let arrays = Npy::new(layouts, rows, &blobs)?;
+        let place = |(npy, member): &(Npy, Member)| (*member, npy.bytes().unwrap_or(0));
+        let members = found.iter().map(|header| header.ok().map(place)).collect();
+        let found = found.into_iter().map(|header| header.map(|(npy, _)| npy));
+        let arrays = Arrays::of_rows(found.collect(), rows, &blobs)?;
         Ok((Npz { arrays, members }, blobs))
     }
 
@@ -78,7 +79,7 @@ struct Place {
 }
 
 /// Finds an array as NumPy does, and reads its header.
-fn read(look: &mut Look<'_>, key: &str) -> Result<(Layout, Member)> {
+fn read(look: &mut Look<'_>, key: &str) -> Result<(Npy, Member)> {
     let directory = Directory::read(look)?;
     let member = match directory.member(look, key)? {
         Some(member) => Some(member),
@@ -87,34 +88,27 @@ fn read(look: &mut Look<'_>, key: &str) -> Result<(Layout, Member)> {
     let Some(member) = member else {
         return Err(missing(&directory, key));
     };
-    let layout = Layout::read_of(member.size, |part| {
+    let npy = Npy::read(member.size, |part| {
         if member.deflated {
             return inflate_part(look, member, part);
         }
         let end = part.end.min(member.size);
         look.read(member.start + part.start.min(end)..member.start + end)
     });
-    let layout = layout.map_err(|error| match error {
+    let npy = npy.map_err(|error| match error {
         Error::Decode { reason, .. } => Error::decode(format!("its array {key:?}: {reason}")),
         other => other,
     })?;
-    Ok((layout, member))
+    Ok((npy, member))
 }
 
 /// Returns the error of a file without the array.
 fn missing(directory: &Directory, key: &str) -> Error {
-    let names = directory.names().map(|name| {
+    let names = listed(directory.names().map(|name| {
         let name = name.strip_suffix(b".npy").unwrap_or(name);
         format!("{:?}", String::from_utf8_lossy(name))
-    });
-    let mut names: Vec<String> = names.take(LISTED + 1).collect();
-    if names.len() > LISTED {
-        names[LISTED] = "…".into();
-    }
-    Error::decode(format!(
-        "it has no array {key:?}; it has {}",
-        names.join(", ")
-    ))
+    }));
+    Error::decode(format!("it has no array {key:?}; it has {names}"))
 }
 
 /// Inflates a range of a compressed member, reading no more of it than necessary.
@@ -146,6 +140,27 @@ fn inflate_all(compressed: &[u8], member: Member, out: &mut Vec<u8>) -> Result<(
     }
     out.truncate(made);
     Ok(())
+}
+
+/// Inflates `compressed` into `out`; returns the number of bytes, and true if the stream ends there.
+fn inflate(compressed: &[u8], out: &mut [u8]) -> Result<(usize, bool)> {
+    STATE.with_borrow_mut(|state| {
+        state.reset(false);
+        let (mut read, mut made) = (0, 0);
+        loop {
+            let status =
+                state.decompress(&compressed[read..], &mut out[made..], InflateFlush::NoFlush);
+            let status = status.map_err(|_| Error::decode("its compressed bytes are damaged"))?;
+            let (before, now) = ((read, made), (state.total_in(), state.total_out()));
+            (read, made) = (now.0 as usize, now.1 as usize);
+            if status == Status::StreamEnd {
+                return Ok((made, true));
+            }
+            if before == (read, made) {
+                return Ok((made, false));
+            }
+        }
+    })
 }
 
 impl Array for Npz {

@@ -11,12 +11,11 @@ mod tensor;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::header::one_dtype;
-use super::{Array, Header, Shapes, Target, headers, order};
+use super::arrays::{Arrays, Layout, listed};
+use super::headers;
 use crate::archive::{Directory, EXPANSION, Member};
 use crate::column::{Blobs, Look};
 use crate::error::{Error, Result};
-use crate::memory::Dtype;
 use pickle::{Machine, Value};
 use tensor::{Storage, Tensor};
 
@@ -26,52 +25,22 @@ const VERSIONS: Range<u64> = 1..11;
 const LONGEST_PICKLE: u64 = 16 << 20;
 /// Maximum size of the small members: version, byte order and the like.
 const LONGEST_TEXT: u64 = 1024;
-/// Maximum number of keys in an error.
-const LISTED: usize = 8;
 
-/// The description of a file's sample.
-#[derive(Debug)]
-struct Layout {
-    /// Its bytes in the file, from its first element to its last.
-    part: Range<u64>,
-    dtype: Dtype,
-    /// True if their byte order is not this machine's.
-    swapped: bool,
-    shape: Vec<usize>,
-    /// Strides in bytes.
-    strides: Vec<usize>,
-}
-
-/// Samples in files of `torch.save`.
-#[derive(Debug)]
-pub struct Pt {
-    headers: Vec<Header<Layout>>,
-    shapes: Shapes,
-    dtype: Dtype,
-}
-
-impl Pt {
-    /// Reads the pickles of all files; returns the format and the bytes with their stamps. For dicts, `key`
+impl Arrays {
+    /// Reads the pickles of all files of `torch.save`; returns the format and the bytes with their stamps. For dicts, `key`
     /// selects the tensor.
     ///
     /// # Errors
     ///
     /// [`Error::Decode`], [`Error::Read`]: no file can be read; those of [`headers`].
-    pub fn open(
+    pub fn pt(
         blobs: &Blobs,
         key: Option<&str>,
         tick: &mut dyn FnMut(usize) -> Result<()>,
-    ) -> Result<(Pt, Blobs)> {
+    ) -> Result<(Arrays, Blobs)> {
         let key = key.map(str::to_owned);
-        let (blobs, mut found) = headers(blobs, move |look| read(look, key.as_deref()), tick)?;
-        let dtype = one_dtype(&mut found, &blobs, |layout| layout.dtype)?;
-        let shapes = found.iter().map(|header| Some(&header.ok()?.shape));
-        let pt = Pt {
-            shapes: shapes.collect(),
-            headers: found,
-            dtype,
-        };
-        Ok((pt, blobs))
+        let (blobs, found) = headers(blobs, move |look| read(look, key.as_deref()), tick)?;
+        Ok((Arrays::new(found, &blobs)?, blobs))
     }
 }
 
@@ -110,7 +79,7 @@ fn read(look: &mut Look<'_>, key: Option<&str>) -> Result<Layout> {
             tensor.dtype.name()
         )));
     }
-    Layout::of(tensor, member, look.len(), swapped)
+    layout(tensor, member, look.len(), swapped)
 }
 
 /// Finds the tensor that is the sample.
@@ -148,18 +117,13 @@ fn choose<'m>(machine: &'m Machine<'_>, made: Value<'_>, key: Option<&str>) -> R
 
 fn keys(machine: &Machine<'_>, dict: usize) -> String {
     let items = &machine.dicts[dict].items;
-    let keys = items.iter().map(|(key, _)| match key {
+    if items.is_empty() {
+        return "no keys".into();
+    }
+    listed(items.iter().map(|(key, _)| match key {
         Value::Text(key) => format!("{key:?}"),
         other => other.describe(),
-    });
-    let mut keys: Vec<String> = keys.take(LISTED + 1).collect();
-    if keys.len() > LISTED {
-        keys[LISTED] = "…".into();
-    }
-    match keys.as_slice() {
-        [] => "no keys".into(),
-        keys => keys.join(", "),
-    }
+    }))
 }
 
 /// A file of `torch.save`: members in one folder, all stored.
@@ -269,74 +233,25 @@ impl Archive {
     }
 }
 
-impl Layout {
-    /// Returns the layout of a tensor whose storage is `member`, in a file of `len` bytes.
-    fn of(tensor: &Tensor, member: Member, len: u64, swapped: bool) -> Result<Layout> {
-        let (view, itemsize) = (&tensor.view, tensor.dtype.itemsize());
-        let elements = view.elements().unwrap_or(u64::MAX);
-        if elements.saturating_mul(itemsize as u64) > len.saturating_mul(EXPANSION) {
-            return Err(Error::decode(format!(
-                "its tensor of shape {:?} repeats few elements, more than {EXPANSION} times the file",
-                view.shape
-            )));
-        }
-        let (start, end) = if elements == 0 {
-            (0, 0)
-        } else {
-            (view.offset, view.offset + view.reach().unwrap_or(0) + 1)
-        };
-        let place = |element: u64| member.start + element * itemsize as u64;
-        let strides = view.strides.iter();
-        Ok(Layout {
-            part: place(start)..place(end),
-            dtype: tensor.dtype,
-            swapped,
-            shape: view.shape.clone(),
-            strides: strides.map(|&n| n.saturating_mul(itemsize)).collect(),
-        })
+/// Returns the layout of a tensor whose storage is `member`, in a file of `len` bytes.
+fn layout(tensor: &Tensor, member: Member, len: u64, swapped: bool) -> Result<Layout> {
+    let (view, itemsize) = (&tensor.view, tensor.dtype.itemsize());
+    let elements = view.elements().unwrap_or(u64::MAX);
+    if elements.saturating_mul(itemsize as u64) > len.saturating_mul(EXPANSION) {
+        return Err(Error::decode(format!(
+            "its tensor of shape {:?} repeats few elements, more than {EXPANSION} times the file",
+            view.shape
+        )));
     }
-
-    /// Returns true if elements are contiguous in C order.
-    fn is_contiguous(&self, out: usize) -> bool {
-        let mut stride = self.dtype.itemsize();
-        let mut pairs = self.shape.iter().zip(&self.strides).rev();
-        out as u64 == self.part.end - self.part.start
-            && pairs.all(|(&n, &found)| {
-                let expected = stride;
-                stride = stride.saturating_mul(n);
-                n == 1 || found == expected
-            })
-    }
-}
-
-impl Array for Pt {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shapes(&self) -> Option<&Shapes> {
-        Some(&self.shapes)
-    }
-
-    fn part(&self, index: usize) -> Result<Range<u64>> {
-        let header = &self.headers[index];
-        if header.is_unread() {
-            return Ok(Blobs::ALL); // decoding returns the error
-        }
-        Ok(header.known()?.part.clone())
-    }
-
-    fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
-        let layout = self.headers[index].known()?;
-        let out = target.shaped(&layout.shape)?;
-        if layout.is_contiguous(out.len()) {
-            out.copy_from_slice(bytes);
-        } else {
-            order::copy(bytes, 0, &layout.shape, &layout.strides, out);
-        }
-        if layout.swapped {
-            order::swap(self.dtype, out);
-        }
-        Ok(())
-    }
+    let start = member
+        .start
+        .saturating_add(view.offset.saturating_mul(itemsize as u64));
+    let strides = view.strides.iter().map(|&n| n.saturating_mul(itemsize));
+    Ok(Layout::new(
+        start,
+        tensor.dtype,
+        swapped,
+        view.shape.clone(),
+        strides.collect(),
+    ))
 }

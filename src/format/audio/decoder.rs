@@ -65,10 +65,6 @@ impl Decoder {
     }
 
     /// Decodes one packet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`]: it is damaged.
     pub(super) fn decode(&mut self, packet: &[u8]) -> Result<GenericAudioBufferRef<'_>> {
         let packet = PacketRef::new(0, Timestamp::ZERO, Duration::ZERO, packet);
         // the first use builds tables under locks of its own

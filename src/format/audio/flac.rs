@@ -8,7 +8,7 @@ use symphonia_core::audio::{Audio, GenericAudioBufferRef};
 use super::decoder::{Codec, with_decoder};
 use super::flac_frame::{Frame, Frames};
 use super::planes::Planes;
-use super::{Format, Recording, flac_block, id3};
+use super::{Format, Recording, id3_len, without_id3_end};
 use crate::column::Look;
 use crate::error::{Error, Result};
 
@@ -68,10 +68,6 @@ impl Info {
 }
 
 /// Reads the header of a file whose stream begins at `start`.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: it is damaged.
 pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
     let head = look.read(start..start + 8 + STREAMINFO as u64)?;
     let info = Info::parse(&head)?;
@@ -107,7 +103,7 @@ fn count(bytes: &[u8], info: &Info) -> Result<u64> {
 /// Returns the bytes of STREAMINFO, and the frames.
 fn open(bytes: &[u8]) -> Result<(&[u8; STREAMINFO], Frames<'_>)> {
     let cut = || Error::decode("its metadata are cut off");
-    let stream = bytes.get(id3::len(bytes) as usize..).ok_or_else(cut)?;
+    let stream = bytes.get(id3_len(bytes) as usize..).ok_or_else(cut)?;
     let info = stream.get(8..).and_then(<[u8]>::first_chunk);
     let info = info.ok_or_else(cut)?;
     let mut at = 4;
@@ -118,7 +114,7 @@ fn open(bytes: &[u8]) -> Result<(&[u8; STREAMINFO], Frames<'_>)> {
             .ok_or_else(cut)?;
         let len = u32::from_be_bytes([0, a, b, c]) as usize;
         let block = stream.get(at + 4..at + 4 + len).ok_or_else(cut)?;
-        if !flac_block::is_sound(kind & 0x7F, block, at == 4) {
+        if !is_sound(kind & 0x7F, block, at == 4) {
             return Err(Error::decode("a block of its metadata is damaged"));
         }
         at += 4 + len;
@@ -126,8 +122,81 @@ fn open(bytes: &[u8]) -> Result<(&[u8; STREAMINFO], Frames<'_>)> {
             break;
         }
     }
-    let frames = id3::without_end(stream.get(at..).ok_or_else(cut)?);
+    let frames = without_id3_end(stream.get(at..).ok_or_else(cut)?);
     Ok((info, Frames::new(frames)))
+}
+
+/// Returns true if the fields of a metadata block (RFC 9639, section 8) of type `kind` fill it; `is_first` is true for
+/// the stream's first. Their content is not used, but libFLAC refuses files with damaged blocks.
+fn is_sound(kind: u8, block: &[u8], is_first: bool) -> bool {
+    let mut rest = Rest(block);
+    let fits = match kind {
+        0 => return is_first,
+        3 => return block.len().is_multiple_of(18),
+        4 => comments(&mut rest),
+        5 => cue_sheet(&mut rest),
+        6 => picture(&mut rest),
+        0x7F => None,
+        _ => return true,
+    };
+    fits.is_some() && rest.0.is_empty()
+}
+
+/// The unparsed rest of a block.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn take(&mut self, len: usize) -> Option<&[u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<usize> {
+        self.take(1).map(|byte| usize::from(byte[0]))
+    }
+
+    fn little(&mut self) -> Option<usize> {
+        let bytes = self.take(4)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes) as usize)
+    }
+
+    fn big(&mut self) -> Option<usize> {
+        let bytes = self.take(4)?.first_chunk()?;
+        Some(u32::from_be_bytes(*bytes) as usize)
+    }
+}
+
+fn comments(rest: &mut Rest<'_>) -> Option<()> {
+    let vendor = rest.little()?;
+    rest.take(vendor)?;
+    for _ in 0..rest.little()? {
+        let len = rest.little()?;
+        rest.take(len)?;
+    }
+    Some(())
+}
+
+fn cue_sheet(rest: &mut Rest<'_>) -> Option<()> {
+    rest.take(395)?;
+    for _ in 0..rest.byte()? {
+        rest.take(35)?;
+        let points = rest.byte()?;
+        rest.take(12 * points)?;
+    }
+    Some(())
+}
+
+fn picture(rest: &mut Rest<'_>) -> Option<()> {
+    rest.take(4)?;
+    for _ in 0..2 {
+        let len = rest.big()?;
+        rest.take(len)?;
+    }
+    rest.take(16)?;
+    let len = rest.big()?;
+    rest.take(len)?;
+    Some(())
 }
 
 /// Returns STREAMINFO without the fields that differ between recordings of one kind, so that they share a decoder.
@@ -140,13 +209,9 @@ fn setup(stream: &[u8; STREAMINFO]) -> [u8; STREAMINFO] {
 }
 
 /// Decodes the frames of the span.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: it is damaged, or its length differs from its header.
 pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_>) -> Result<()> {
     let (stream, mut frames) = open(bytes)?;
-    let info = Info::parse(&bytes[id3::len(bytes) as usize..])?;
+    let info = Info::parse(&bytes[id3_len(bytes) as usize..])?;
     let mut count = 0;
     with_decoder(Codec::Flac, &setup(stream), |decoder| {
         while let Some((frame, packet)) = frames.next()? {

@@ -133,10 +133,6 @@ impl<'a> Frames<'a> {
     }
 
     /// Returns the next frame and its bytes; None at the end.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`]: it is damaged.
     pub(super) fn next(&mut self) -> Result<Option<(Frame, &'a [u8])>> {
         if self.at == self.bytes.len() {
             return Ok(None);

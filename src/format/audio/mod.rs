@@ -7,17 +7,13 @@
 //! are refused.
 
 mod decoder;
-mod depth;
 mod flac;
-mod flac_block;
 mod flac_frame;
-mod id3;
 mod mp3;
 mod mp3_frame;
 mod ogg;
 mod pcm;
 mod planes;
-mod span;
 mod vorbis;
 mod vorbis_codebooks;
 mod wav;
@@ -31,13 +27,53 @@ use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use planes::Planes;
 
-pub use depth::Depth;
-pub use span::Span;
+pub use planes::Depth;
 
 /// Bytes that identify the format.
 const FIRST_BYTES: u64 = 64;
 /// Maximum of channels that libsndfile reads.
 const MOST_CHANNELS: usize = 1024;
+
+/// A span of frames, clipped to the recording.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Span {
+    /// The whole recording.
+    #[default]
+    All,
+    /// By frames.
+    Frames {
+        /// The first frame; negative numbers count from the end.
+        start: i64,
+        /// Number of frames; None for all that follow.
+        count: Option<u64>,
+    },
+    /// By time, converted as librosa does: `int(seconds * rate)`.
+    Seconds {
+        /// Start, in seconds.
+        offset: f64,
+        /// Length, in seconds; None for up to the end.
+        duration: Option<f64>,
+    },
+}
+
+impl Span {
+    /// Returns the range of frames within a recording of `frames` frames at `rate` per second.
+    #[allow(clippy::cast_sign_loss)] // negative times become 0
+    fn of(self, frames: u64, rate: u32) -> Range<u64> {
+        let in_time = |seconds: f64| (seconds * f64::from(rate)) as u64; // rounds down, saturates
+        let (start, count) = match self {
+            Span::All => (0, None),
+            Span::Frames { start, count } if start < 0 => {
+                (frames.saturating_add_signed(start), count)
+            }
+            Span::Frames { start, count } => (start.unsigned_abs(), count),
+            Span::Seconds { offset, duration } => (in_time(offset), duration.map(in_time)),
+        };
+        let start = start.min(frames);
+        let end = count.map_or(frames, |count| start.saturating_add(count).min(frames));
+        start..end
+    }
+}
 
 /// The layout of samples.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +110,7 @@ impl Recording {
             [b'R', b'I', b'F', b'F' | b'X', ..] | [b'R', b'F', b'6', b'4', ..] => wav::read(look)?,
             [b'O', b'g', b'g', b'S', ..] => vorbis::read(look)?,
             _ => {
-                let start = id3::len(&first);
+                let start = id3_len(&first);
                 let head = look.read(start..start + 4)?;
                 match head.as_slice() {
                     b"fLaC" => flac::read(look, start)?,
@@ -217,12 +253,7 @@ impl Array for Audio {
     }
 
     fn part(&self, index: usize) -> Result<Range<u64>> {
-        let file = &self.files[index];
-        if file.is_unread() {
-            return Ok(Blobs::ALL); // reading it returns the error
-        }
-        let recording = file.known()?;
-        Ok(match &recording.format {
+        self.files[index].part(|recording| match &recording.format {
             Format::Wav(data) => data.bytes(self.range(index, recording)),
             _ => Blobs::ALL,
         })
@@ -242,5 +273,25 @@ impl Array for Audio {
             Format::Mp3 => mp3::decode(bytes, recording, &mut planes),
             Format::Vorbis => vorbis::decode(bytes, recording, &mut planes),
         }
+    }
+}
+
+/// Returns the size of the `ID3v2` tag at the start of `bytes`; 0 if there is none.
+fn id3_len(bytes: &[u8]) -> u64 {
+    let &[b'I', b'D', b'3', _, _, flags, a, b, c, d, ..] = bytes else {
+        return 0;
+    };
+    let size = [a, b, c, d]
+        .iter()
+        .fold(0, |size, &seven| size << 7 | u64::from(seven & 0x7F));
+    let footer = if flags & 0x10 == 0 { 0 } else { 10 };
+    10 + size + footer
+}
+
+/// Returns the bytes without an `ID3v1` tag at their end.
+fn without_id3_end(bytes: &[u8]) -> &[u8] {
+    match bytes.split_last_chunk::<128>() {
+        Some((rest, [b'T', b'A', b'G', ..])) => rest,
+        _ => bytes,
     }
 }

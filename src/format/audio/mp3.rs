@@ -15,7 +15,7 @@ use symphonia_core::io::Monitor;
 use super::decoder::{Codec, with_decoder};
 use super::mp3_frame::{Frame, Tag};
 use super::planes::Planes;
-use super::{Format, Recording, id3};
+use super::{Format, Recording, id3_len, without_id3_end};
 use crate::column::Look;
 use crate::error::{Error, Result};
 use crate::memory::fallible::push;
@@ -97,10 +97,6 @@ fn frames(bytes: &[u8], track: &Track) -> Result<Vec<(usize, Frame)>> {
 }
 
 /// Reads the header of a file whose stream begins at `start`.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: it is damaged, or not of layer III.
 pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
     let track = Track::parse(&look.read(start..start + LONGEST_FRAME)?)?;
     let (count, size) = match track.tag.map(|tag| tag.frames) {
@@ -113,7 +109,7 @@ pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
         }
         None => {
             let all = look.read(0..u64::MAX)?;
-            let all = id3::without_end(&all);
+            let all = without_id3_end(&all);
             let stream = all.get(start as usize..).unwrap_or(&[]);
             let count = frames(stream, &track)?.len() as u64;
             if count < 2 {
@@ -131,13 +127,9 @@ pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
 }
 
 /// Decodes the frames of the span, and earlier ones that they depend on.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: it is damaged, or its length differs from its header.
 pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_>) -> Result<()> {
-    let all = id3::without_end(bytes);
-    let stream = all.get(id3::len(bytes) as usize..).unwrap_or(&[]);
+    let all = without_id3_end(bytes);
+    let stream = all.get(id3_len(bytes) as usize..).unwrap_or(&[]);
     let track = Track::parse(stream)?;
     let frames = frames(stream, &track)?;
     let (first, len) = track.sound(frames.len() as u64, all.len() as u64)?;

@@ -83,10 +83,6 @@ impl<'a> Pages<'a> {
     }
 
     /// Reads the next page and calls `packet` with each packet that ends in it; None at the end.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`]: it is damaged; those of `packet`.
     pub(super) fn next(
         &mut self,
         mut packet: impl FnMut(&[u8]) -> Result<()>,

@@ -4,7 +4,7 @@
 //! those of one and two channels.
 
 use super::Output;
-use super::depth::{Depth, Element, Real};
+use super::planes::{Depth, Element, Real};
 use crate::error::{Error, Result};
 
 /// The little-endian encoding of a value in a WAV file.
@@ -38,10 +38,6 @@ impl Encoding {
 }
 
 /// Writes frames of `channels` values each to `out`, which has exactly that size.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: floats, for an output of integers.
 pub(super) fn write(
     encoding: Encoding,
     bytes: &[u8],
@@ -136,11 +132,11 @@ impl Job<'_> {
     /// Writes the mean of the channels: their sum in order, divided by their number.
     fn fold<const N: usize, T: Real>(&mut self, read: impl Fn([u8; N]) -> T + Copy) {
         let (numbers, _) = self.bytes.as_chunks::<N>();
-        let count = T::of_count(self.channels as u16);
+        let count = T::from(self.channels as u16);
         let frames = numbers.chunks_exact(self.channels);
         for (out, frame) in self.out.chunks_exact_mut(T::SIZE).zip(frames) {
             let sum = frame.iter().map(|number| read(*number)).reduce(T::add);
-            sum.map_or(T::of_count(0), |sum| sum / count).store(out);
+            sum.map_or(T::from(0), |sum| sum / count).store(out);
         }
     }
 }

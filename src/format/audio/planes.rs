@@ -1,10 +1,96 @@
-//! Writes decoded blocks of a recording, channel by channel.
+//! The element types of samples, and the writing of decoded blocks of a recording, channel by channel.
 
-use std::ops::Range;
+use std::ops::{Add, Div, Range};
 
 use super::Output;
-use super::depth::{Depth, Element, Real};
 use crate::error::{Error, Result};
+use crate::memory::Dtype;
+
+/// The element type of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// `float32`; full scale is 1.
+    F32,
+    /// `float64`; full scale is 1.
+    F64,
+    /// `int16`; wider integers lose their lower bits.
+    I16,
+    /// `int32`; full scale is 2**31.
+    I32,
+}
+
+impl Depth {
+    /// Returns the depth for a dtype; None if samples cannot have it.
+    pub fn of(dtype: Dtype) -> Option<Depth> {
+        match dtype {
+            Dtype::Float32 => Some(Depth::F32),
+            Dtype::Float64 => Some(Depth::F64),
+            Dtype::Int16 => Some(Depth::I16),
+            Dtype::Int32 => Some(Depth::I32),
+            _ => None,
+        }
+    }
+
+    /// Returns the dtype.
+    pub fn dtype(self) -> Dtype {
+        match self {
+            Depth::F32 => Dtype::Float32,
+            Depth::F64 => Dtype::Float64,
+            Depth::I16 => Dtype::Int16,
+            Depth::I32 => Dtype::Int32,
+        }
+    }
+
+    /// Returns true for floats.
+    pub fn is_float(self) -> bool {
+        matches!(self, Depth::F32 | Depth::F64)
+    }
+}
+
+/// An element of a sample.
+pub(super) trait Element: Copy {
+    /// Bytes per element.
+    const SIZE: usize;
+
+    /// Converts an integer with a full scale of 2**31 (fewer bits are shifted left).
+    fn of_int(value: i32) -> Self;
+
+    /// Writes the element to [`Element::SIZE`] bytes.
+    fn store(self, out: &mut [u8]);
+}
+
+/// A float element.
+pub(super) trait Real:
+    Element + Add<Output = Self> + Div<Output = Self> + From<u16>
+{
+}
+
+impl Real for f32 {}
+impl Real for f64 {}
+
+macro_rules! element {
+    ($type:ty, $of_int:expr) => {
+        impl Element for $type {
+            const SIZE: usize = size_of::<$type>();
+
+            #[inline(always)]
+            fn of_int(value: i32) -> Self {
+                $of_int(value)
+            }
+
+            #[inline(always)]
+            fn store(self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_ne_bytes());
+            }
+        }
+    };
+}
+
+// Integers are rounded to a float before they are scaled, as in libsndfile (pcm.c, `let2f_array`).
+element!(f32, |value: i32| value as f32 * (1.0 / 2_147_483_648.0));
+element!(f64, |value: i32| f64::from(value) * (1.0 / 2_147_483_648.0));
+element!(i16, |value: i32| (value >> 16) as i16);
+element!(i32, |value: i32| value);
 
 /// The sample of one recording, written block by block.
 ///
@@ -65,10 +151,6 @@ impl<'a> Planes<'a> {
     }
 
     /// Writes a block of floats with a full scale of 1.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`]: the output is of integers.
     pub(super) fn floats<'b>(
         &mut self,
         frames: usize,
@@ -133,13 +215,13 @@ impl<'a> Planes<'a> {
         convert: impl Fn(S) -> T + Copy,
     ) {
         let (wanted, to) = self.take(frames);
-        let count = T::of_count(self.channels as u16);
+        let count = T::from(self.channels as u16);
         let out = self.out[to * T::SIZE..].chunks_exact_mut(T::SIZE);
         for (out, frame) in out.zip(wanted) {
             let values =
                 (0..self.channels).filter_map(|channel| plane(channel)?.get(frame).copied());
             let sum = values.map(convert).reduce(T::add);
-            sum.map_or(T::of_count(0), |sum| sum / count).store(out);
+            sum.map_or(T::from(0), |sum| sum / count).store(out);
         }
     }
 }

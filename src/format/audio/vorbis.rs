@@ -27,10 +27,6 @@ const MOST_TABLES: u64 = 64 << 20;
 const IDENTIFICATION: usize = 30;
 
 /// Reads the header of a file that begins with a page.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: it is damaged, cut off, or not Vorbis.
 pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
     let (mut rate, mut channels, mut largest) = (0, 0, 0);
     let first = look.read(0..FIRST_PAGE)?;
@@ -70,10 +66,6 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
 }
 
 /// Decodes up to the end of the span.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: it is damaged, or its length differs from its header.
 pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_>) -> Result<()> {
     let mut pages = Pages::new(bytes);
     let mut headers = 0;

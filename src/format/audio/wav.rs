@@ -134,10 +134,6 @@ impl Layout {
 }
 
 /// Reads the header of a file that begins with `RIFF`, `RF64` or `RIFX`.
-///
-/// # Errors
-///
-/// [`Error::Decode`]: it is damaged or not supported.
 pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
     let len = look.len();
     let mut file = Buffer {

@@ -77,10 +77,6 @@ pub(super) struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// Runs a pickle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`]: it is damaged, or contains other objects than tensors and plain values.
     pub(super) fn run(pickle: &'a [u8]) -> Result<(Machine<'a>, Value<'a>)> {
         expect_room(pickle.len().saturating_mul(EXPANSION))?;
         let mut machine = Machine::default();

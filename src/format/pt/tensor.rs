@@ -145,65 +145,46 @@ impl<'a> Machine<'a> {
                 expect_gradient(self.tensors[tensor].dtype, gradient)?;
                 Ok(Value::Tensor(tensor))
             }
-            (Value::Global(UTILS, "_rebuild_tensor_v2"), [view @ .., gradient, hooks])
-                if view.len() == 4 =>
-            {
-                self.rebuild(view, *gradient, *hooks, None)
-            }
             (
-                Value::Global(UTILS, "_rebuild_tensor_v2"),
-                [view @ .., gradient, hooks, metadata],
-            ) if view.len() == 4 => {
-                self.expect_plain(*metadata)?;
-                self.rebuild(view, *gradient, *hooks, None)
-            }
-            (
-                Value::Global(UTILS, "_rebuild_tensor_v3"),
-                [view @ .., gradient, hooks, Value::Global("torch", dtype)],
-            ) if view.len() == 4 => {
-                let dtype = Dtype::from_name(dtype).ok_or_else(improper)?;
-                self.rebuild(view, *gradient, *hooks, Some(dtype))
-            }
-            (
-                Value::Global(UTILS, "_rebuild_tensor_v3"),
-                [
-                    view @ ..,
-                    gradient,
-                    hooks,
-                    Value::Global("torch", dtype),
-                    metadata,
-                ],
-            ) if view.len() == 4 => {
-                self.expect_plain(*metadata)?;
-                let dtype = Dtype::from_name(dtype).ok_or_else(improper)?;
-                self.rebuild(view, *gradient, *hooks, Some(dtype))
+                Value::Global(UTILS, version @ ("_rebuild_tensor_v2" | "_rebuild_tensor_v3")),
+                [storage, offset, shape, strides, gradient, hooks, rest @ ..],
+            ) => {
+                let (dtype, rest) = match (version, rest) {
+                    ("_rebuild_tensor_v2", rest) => (None, rest),
+                    (_, [Value::Global("torch", dtype), rest @ ..]) => {
+                        (Some(Dtype::from_name(dtype).ok_or_else(improper)?), rest)
+                    }
+                    _ => return Err(improper()),
+                };
+                match rest {
+                    [] => {}
+                    [metadata] => self.expect_plain(*metadata)?,
+                    _ => return Err(improper()),
+                }
+                let view = [*storage, *offset, *shape, *strides, *gradient, *hooks];
+                self.rebuild(view, dtype)?.ok_or_else(improper)
             }
             _ => Err(improper()),
         }
     }
 
-    /// Makes a tensor from a storage, an offset, sizes and strides.
+    /// Makes a tensor from a storage, an offset, sizes, strides, whether it has a gradient, and hooks; None of
+    /// other values.
     fn rebuild(
         &mut self,
-        view: &[Value<'a>],
-        gradient: Value<'a>,
-        hooks: Value<'a>,
+        values: [Value<'a>; 6],
         dtype: Option<Dtype>,
-    ) -> Result<Value<'a>> {
-        let (
-            &[
-                Value::Storage(storage),
-                Value::Int(offset),
-                Value::Tuple(shape),
-                Value::Tuple(strides),
-            ],
+    ) -> Result<Option<Value<'a>>> {
+        let [
+            Value::Storage(storage),
+            Value::Int(offset),
+            Value::Tuple(shape),
+            Value::Tuple(strides),
             Value::Bool(gradient),
             Value::Dict(_),
-        ) = (view, gradient, hooks)
+        ] = values
         else {
-            return Err(broken(
-                "a tensor is described in another way than torch does",
-            ));
+            return Ok(None);
         };
         let dtype = dtype.or(self.storages[storage].dtype);
         let dtype = dtype.unwrap_or(Dtype::UInt8);
@@ -242,7 +223,7 @@ impl<'a> Machine<'a> {
             dtype,
             view,
         });
-        Ok(Value::Tensor(self.tensors.len() - 1))
+        Ok(Some(Value::Tensor(self.tensors.len() - 1)))
     }
 
     fn sizes(&self, tuple: usize) -> Result<Vec<usize>> {

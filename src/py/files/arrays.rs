@@ -7,7 +7,7 @@ use super::blobs;
 use super::tick::tick;
 use crate::Result;
 use crate::column::Blobs;
-use crate::format::{Array, Integer, Npy, Npz, Pt, RowRange};
+use crate::format::{Array, Arrays, Integer, Npz, RowRange};
 use crate::program::Contents;
 use crate::py::column::Column;
 use crate::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) fn npy(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Column> {
     opened(source, progress, |blobs, tick| {
-        Npy::open(blobs, ranges(rows), tick)
+        Arrays::npy(blobs, &ranges(rows), tick)
     })
 }
 
@@ -35,7 +35,7 @@ pub(super) fn npz(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Column> {
     opened(source, progress, |blobs, tick| {
-        Npz::open(blobs, key, ranges(rows), tick)
+        Npz::open(blobs, key, &ranges(rows), tick)
     })
 }
 
@@ -47,7 +47,7 @@ pub(super) fn pt(
     key: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Column> {
-    opened(source, progress, |blobs, tick| Pt::open(blobs, key, tick))
+    opened(source, progress, |blobs, tick| Arrays::pt(blobs, key, tick))
 }
 
 /// Makes a column of files with one value each: bytes, a text, a number in digits.

@@ -1,0 +1,150 @@
+//! Arrays whose elements lie in a file at any strides: those of NumPy and of torch.
+//!
+//! Their formats read the headers, and refuse those whose elements are not all in the file. Samples come out in C
+//! order and native byte order.
+
+use std::ops::Range;
+
+use super::header::{Header, one_dtype};
+use super::{Array, Shapes, Target};
+use crate::column::Blobs;
+use crate::error::Result;
+use crate::memory::Dtype;
+
+/// Maximum number of names in an error.
+const LISTED: usize = 8;
+
+/// The location of a sample's elements.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// Its bytes in the file, from its first element to its last.
+    part: Range<u64>,
+    dtype: Dtype,
+    /// True if their byte order is not this machine's.
+    swapped: bool,
+    shape: Vec<usize>,
+    /// Strides in bytes; None for elements that are contiguous in C order.
+    strides: Option<Box<[usize]>>,
+}
+
+impl Layout {
+    /// Takes an array whose first element begins at byte `start`; its strides are in bytes.
+    pub(super) fn new(
+        start: u64,
+        dtype: Dtype,
+        swapped: bool,
+        shape: Vec<usize>,
+        strides: Vec<usize>,
+    ) -> Layout {
+        let (mut reach, mut packed, mut is_packed) = (0_u64, dtype.itemsize(), true);
+        for (&n, &stride) in shape.iter().zip(&strides).rev() {
+            let steps = n.saturating_sub(1) as u64;
+            reach = reach.saturating_add(steps.saturating_mul(stride as u64));
+            is_packed &= n == 1 || stride == packed;
+            packed = packed.saturating_mul(n);
+        }
+        let part = match packed {
+            0 => 0..0,
+            _ => start..start + reach + dtype.itemsize() as u64,
+        };
+        let strides = (!is_packed && packed > 0).then(|| strides.into());
+        Layout {
+            part,
+            dtype,
+            swapped,
+            shape,
+            strides,
+        }
+    }
+}
+
+/// Samples that are arrays in files.
+#[derive(Debug)]
+pub struct Arrays {
+    headers: Vec<Header<Layout>>,
+    shapes: Shapes,
+    dtype: Dtype,
+}
+
+impl Arrays {
+    /// Makes the column from the headers of the arrays in `blobs`.
+    pub(super) fn new(mut headers: Vec<Header<Layout>>, blobs: &Blobs) -> Result<Arrays> {
+        let dtype = one_dtype(&mut headers, blobs, |layout| layout.dtype)?;
+        let shapes = headers.iter().map(|header| Some(&header.ok()?.shape));
+        Ok(Arrays {
+            shapes: shapes.collect(),
+            headers,
+            dtype,
+        })
+    }
+}
+
+impl Array for Arrays {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shapes(&self) -> Option<&Shapes> {
+        Some(&self.shapes)
+    }
+
+    fn part(&self, index: usize) -> Result<Range<u64>> {
+        self.headers[index].part(|layout| layout.part.clone())
+    }
+
+    fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
+        let layout = self.headers[index].known()?;
+        let out = target.shaped(&layout.shape)?;
+        match &layout.strides {
+            None => out.copy_from_slice(bytes),
+            Some(strides) => copy(bytes, 0, &layout.shape, strides, out),
+        }
+        if layout.swapped {
+            swap(self.dtype, out);
+        }
+        Ok(())
+    }
+}
+
+/// Joins the first few names, for an error.
+pub(super) fn listed(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.take(LISTED + 1).collect();
+    if names.len() > LISTED {
+        names[LISTED] = "…".into();
+    }
+    names.join(", ")
+}
+
+/// Copies elements to C order: of `shape`, the first at `start`, neighbours at `strides`, all in bytes.
+fn copy(bytes: &[u8], start: usize, shape: &[usize], strides: &[usize], out: &mut [u8]) {
+    if out.is_empty() {
+        return;
+    }
+    match (shape, strides) {
+        (&[n], &[stride]) => {
+            let itemsize = out.len() / n;
+            for (at, element) in out.chunks_exact_mut(itemsize).enumerate() {
+                let from = start + at * stride;
+                element.copy_from_slice(&bytes[from..from + itemsize]);
+            }
+        }
+        ([n, shape @ ..], [stride, strides @ ..]) => {
+            let part = out.len() / n;
+            for (at, part) in out.chunks_exact_mut(part).enumerate() {
+                copy(bytes, start + at * stride, shape, strides, part);
+            }
+        }
+        _ => out.copy_from_slice(&bytes[start..start + out.len()]),
+    }
+}
+
+/// Turns the bytes of each number around; a complex one is two.
+fn swap(dtype: Dtype, out: &mut [u8]) {
+    let size = match dtype {
+        Dtype::Complex64 | Dtype::Complex128 => dtype.itemsize() / 2,
+        _ => dtype.itemsize(),
+    };
+    for number in out.chunks_exact_mut(size) {
+        number.reverse();
+    }
+}

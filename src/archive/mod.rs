@@ -3,10 +3,8 @@
 //! Owns indices, made by one scan and kept. Does not read contents: [`Spans`](crate::column::Spans) does, or a
 //! format if members are compressed. One module per kind of archive.
 
-mod members;
 mod tar;
 mod zip;
 
-pub use members::Members;
-pub use tar::index as index_tar;
+pub use tar::{Members, index as index_tar};
 pub use zip::{Directory, EXPANSION, Member};

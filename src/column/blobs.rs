@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::files::read_exact_at;
-use super::{Column, Paths, Ragged, Spans, Stamp};
+use super::{Column, Files, Paths, Ragged, Stamp};
 use crate::error::{Error, Result};
 use crate::memory::fallible::{missing, reserve, resize};
 use crate::sync::Arc;
@@ -27,9 +27,8 @@ pub struct Blobs(Storage);
 
 #[derive(Clone, Debug)]
 enum Storage {
-    Files(Paths),
-    /// Files with their stamps; None for a file that could not be examined.
-    Known(Paths, Arc<[Option<Stamp>]>),
+    /// Files, with their stamps once they are known; None for a file that could not be examined.
+    Files(Paths, Option<Arc<[Option<Stamp>]>>),
     Spans(Spans),
     Buffer(Ragged),
 }
@@ -49,7 +48,7 @@ impl Blobs {
 
     /// Takes files, which are read whole; opens nothing yet.
     pub fn new(paths: Paths) -> Blobs {
-        Blobs(Storage::Files(paths))
+        Blobs(Storage::Files(paths, None))
     }
 
     /// Takes ranges of larger files.
@@ -72,7 +71,7 @@ impl Blobs {
     pub fn with_stamps(self, stamps: Vec<Option<Stamp>>) -> Blobs {
         assert_eq!(self.len(), stamps.len(), "each file has a stamp or none");
         match self.0 {
-            Storage::Files(paths) => Blobs(Storage::Known(paths, stamps.into())),
+            Storage::Files(paths, _) => Blobs(Storage::Files(paths, Some(stamps.into()))),
             other => Blobs(other),
         }
     }
@@ -80,7 +79,7 @@ impl Blobs {
     /// Returns the number of samples.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Storage::Files(paths) | Storage::Known(paths, _) => paths.len(),
+            Storage::Files(paths, _) => paths.len(),
             Storage::Spans(spans) => spans.len(),
             Storage::Buffer(buffer) => buffer.len(),
         }
@@ -89,7 +88,7 @@ impl Blobs {
     /// Returns the file of the sample at `index`, which must be below [`Blobs::len`]; empty if it has none.
     pub fn path(&self, index: usize) -> &Path {
         match &self.0 {
-            Storage::Files(paths) | Storage::Known(paths, _) => paths.get(index),
+            Storage::Files(paths, _) => paths.get(index),
             Storage::Spans(spans) => spans.path(index),
             Storage::Buffer(_) => Path::new(""),
         }
@@ -98,7 +97,7 @@ impl Blobs {
     /// Returns where `bytes`, fetched at `index`, can be read again. Recycles the buffer if that is a file.
     pub fn leave(&self, index: usize, bytes: Vec<u8>) -> BlobSource {
         match &self.0 {
-            Storage::Files(paths) | Storage::Known(paths, _) => {
+            Storage::Files(paths, _) => {
                 Blobs::recycle(bytes);
                 BlobSource::File(paths.get(index).to_owned())
             }
@@ -115,9 +114,9 @@ impl Blobs {
     pub fn fetch(&self, index: usize, part: Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = Blobs::spare();
         match &self.0 {
-            Storage::Files(paths) => read(paths.get(index), None, part, &mut bytes)?,
-            Storage::Known(paths, stamps) => {
-                read(paths.get(index), stamps[index], part, &mut bytes)?;
+            Storage::Files(paths, stamps) => {
+                let stamp = stamps.as_ref().and_then(|stamps| stamps[index]);
+                read(paths.get(index), stamp, part, &mut bytes)?;
             }
             Storage::Spans(spans) => {
                 let end = part.end.min(spans.bytes(index));
@@ -142,7 +141,7 @@ impl Blobs {
     pub fn look(&self, index: usize) -> Result<Look<'_>> {
         let path = self.path(index);
         let (file, stamp, len) = match &self.0 {
-            Storage::Files(_) | Storage::Known(..) => {
+            Storage::Files(..) => {
                 let failed = |source| Error::read(path, source);
                 let file = File::open(path).map_err(failed)?;
                 let stamp = Stamp::of(&file).map_err(failed)?;
@@ -217,6 +216,69 @@ impl Look<'_> {
             self.blobs.path(self.index),
         )?;
         Ok(bytes)
+    }
+}
+
+/// A range of one file: a member of an archive, a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Number of the file.
+    pub file: u32,
+    /// Its first byte.
+    pub start: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+/// Ranges of files.
+#[derive(Clone, Debug)]
+pub struct Spans {
+    files: Arc<Files>,
+    spans: Arc<[Span]>,
+}
+
+impl Spans {
+    /// Takes ranges of `files`; None if one of them exceeds its file.
+    pub fn new(files: Arc<Files>, spans: Arc<[Span]>) -> Option<Spans> {
+        let fits = |span: &Span| {
+            let end = span.start.checked_add(span.len);
+            let file = span.file as usize;
+            file < files.len() && end.is_some_and(|end| end <= files.stamp(file).len())
+        };
+        spans.iter().all(fits).then_some(Spans { files, spans })
+    }
+
+    /// Returns the number of ranges.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Returns the file of the range at `index`, which must be below [`Spans::len`].
+    pub fn path(&self, index: usize) -> &Path {
+        self.files.path(self.spans[index].file as usize)
+    }
+
+    /// Returns the bytes of the range at `index`, which must be below [`Spans::len`].
+    pub fn bytes(&self, index: usize) -> u64 {
+        self.spans[index].len
+    }
+
+    /// Reads `part` of the range at `index`, which must be below [`Spans::len`], to `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`]: the file has changed. [`Error::Read`]: it cannot be read, or `part` exceeds the
+    /// range.
+    pub fn read(&self, index: usize, part: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+        let span = self.spans[index];
+        let len = part.end.saturating_sub(part.start);
+        if part.end > span.len {
+            let source = std::io::ErrorKind::UnexpectedEof.into();
+            return Err(Error::read(self.path(index), source));
+        }
+        resize(bytes, len as usize).map_err(|error| error.of_file(self.path(index)))?;
+        self.files
+            .read(span.file as usize, span.start + part.start, bytes)
     }
 }
 

@@ -1,17 +1,18 @@
 //! Files that contain many samples: few of them stay open, each is read at given offsets.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::{Paths, Stamp};
+use super::Stamp;
 use crate::error::{Error, Result};
 use crate::fork::Renewed;
 use crate::sync::{Arc, Mutex, lock};
 
-/// Maximum of descriptors that a column keeps open.
+/// Maximum of descriptors that a column keeps open, and of those that a list of samples holds.
 const OPEN: usize = 16;
 
 /// Open files and their numbers.
@@ -45,11 +46,14 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`]: one of them cannot be opened.
+    /// [`Error::Read`]: one of them cannot be opened, or is a folder.
     pub fn look(paths: Paths) -> Result<Files> {
         let stamp = |at| {
             let path = paths.get(at);
-            let stamp = File::open(path).and_then(|file| Stamp::of(&file));
+            let stamp = File::open(path).and_then(|file| match file.metadata()? {
+                folder if folder.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+                metadata => Ok(Stamp::from(&metadata)),
+            });
             stamp.map_err(|source| Error::read(path, source))
         };
         let stamps = (0..paths.len()).map(stamp).collect::<Result<_>>()?;
@@ -141,6 +145,35 @@ impl Opened<'_> {
     }
 }
 
+/// Files that were unchanged when they were opened for a list of samples, each once.
+#[derive(Debug)]
+pub(super) struct OpenedOnce<'a> {
+    files: &'a Files,
+    opened: Vec<(usize, Opened<'a>)>,
+}
+
+impl<'a> OpenedOnce<'a> {
+    pub(super) fn new(files: &'a Files) -> OpenedOnce<'a> {
+        let opened = Vec::new();
+        OpenedOnce { files, opened }
+    }
+
+    /// Opens the file `at`, unless it is open.
+    pub(super) fn file(&mut self, at: usize) -> Result<&Opened<'a>> {
+        let known = self.opened.iter().position(|(number, _)| *number == at);
+        let place = if let Some(place) = known {
+            place
+        } else {
+            if self.opened.len() == OPEN {
+                self.opened.clear();
+            }
+            self.opened.push((at, self.files.open(at)?));
+            self.opened.len() - 1
+        };
+        Ok(&self.opened[place].1)
+    }
+}
+
 impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Files")
@@ -166,6 +199,64 @@ pub(super) fn read_exact_at(file: &File, mut out: &mut [u8], mut start: u64) -> 
         (out, start) = (&mut out[read..], start + read as u64);
     }
     Ok(())
+}
+
+/// Many paths in two allocations, so that a million of them need little more memory than their bytes; clones share
+/// them.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// The bytes that `append` wrote, one path after the other.
+    bytes: Arc<[u8]>,
+    ends: Arc<[usize]>,
+}
+
+impl Paths {
+    /// Returns the number of paths.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns the path at `index`, which must be below [`Paths::len`].
+    pub fn get(&self, index: usize) -> &Path {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        path(&self.bytes[start..self.ends[index]])
+    }
+}
+
+impl<S: AsRef<OsStr>> FromIterator<S> for Paths {
+    fn from_iter<I: IntoIterator<Item = S>>(paths: I) -> Paths {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for path in paths {
+            append(&mut bytes, path.as_ref());
+            ends.push(bytes.len());
+        }
+        Paths {
+            bytes: bytes.into(),
+            ends: ends.into(),
+        }
+    }
+}
+
+/// Appends a path. On Unix it is any bytes but 0.
+#[cfg(unix)]
+fn append(bytes: &mut Vec<u8>, path: &OsStr) {
+    bytes.extend_from_slice(std::os::unix::ffi::OsStrExt::as_bytes(path));
+}
+
+/// Appends a path, with U+FFFD in place of bytes that are not Unicode.
+#[cfg(not(unix))]
+fn append(bytes: &mut Vec<u8>, path: &OsStr) {
+    bytes.extend_from_slice(path.to_string_lossy().as_bytes());
+}
+
+#[cfg(unix)]
+fn path(bytes: &[u8]) -> &Path {
+    Path::new(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+fn path(bytes: &[u8]) -> &Path {
+    Path::new(std::str::from_utf8(bytes).unwrap_or_default())
 }
 
 #[cfg(all(test, unix, not(loom), not(miri)))]

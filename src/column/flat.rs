@@ -1,13 +1,15 @@
-//! Elements in files, without gaps.
+//! Elements in files, without gaps; and documents of one file, which are ranges of any lengths.
 //!
 //! Owns the reading of ranges: neighbours with one call, each file checked once per batch, elements converted
-//! on the way. Refuses to know which range is which sample.
+//! on the way.
 
 use std::cell::RefCell;
 use std::path::Path;
 
-use super::{Files, Opened};
-use crate::error::Result;
+use super::files::OpenedOnce;
+use super::{Column, Files, Layout, Opened, Scratch};
+use crate::collate::{Shape, sizes};
+use crate::error::{Error, Result};
 use crate::memory::fallible::resize;
 use crate::memory::{Cast, Dtype};
 
@@ -15,8 +17,6 @@ use crate::memory::{Cast, Dtype};
 const RUN_BYTES: u64 = 1 << 20;
 /// Maximum of memory that a thread keeps for unconverted elements, in bytes.
 const SPARE_BYTES: usize = 4 << 20;
-/// Maximum of files that one batch holds open.
-const OPEN: usize = 16;
 
 thread_local! {
     static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -81,10 +81,6 @@ impl Flat {
 
     /// Writes `count` ranges of `elements` each to `out`, one after the other. `place` returns the file of
     /// each range and its first byte; the range must lie within the file.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Changed`](crate::Error), [`Error::Read`](crate::Error).
     pub(super) fn gather(
         &self,
         count: usize,
@@ -97,24 +93,17 @@ impl Flat {
         if sample == 0 {
             return Ok(());
         }
-        let mut open: Vec<(usize, Opened<'_>)> = Vec::new();
+        let mut open = OpenedOnce::new(&self.files);
         let mut first = 0;
         while first < count {
             let run = run(first, count, bytes as u64, &place);
-            if open.iter().all(|(number, _)| *number != run.file) {
-                if open.len() == OPEN {
-                    open.clear();
-                }
-                open.push((run.file, self.files.open(run.file)?));
-            }
+            let file = open.file(run.file)?;
             let out = &mut out[first * sample..run.end * sample];
-            for (_, file) in open.iter().filter(|(number, _)| *number == run.file) {
-                if self.cast.is_none() && run.is_apart {
-                    file.read(run.start, out)?;
-                } else {
-                    let starts = (first..run.end).map(|at| (place(at).1 - run.start) as usize);
-                    self.convert(file, &run, starts, bytes, out)?;
-                }
+            if self.cast.is_none() && run.is_apart {
+                file.read(run.start, out)?;
+            } else {
+                let starts = (first..run.end).map(|at| (place(at).1 - run.start) as usize);
+                self.convert(file, &run, starts, bytes, out)?;
             }
             first = run.end;
         }
@@ -171,4 +160,68 @@ fn run(first: usize, count: usize, bytes: u64, place: impl Fn(usize) -> (usize, 
         (run.stop, run.end, last) = (next + bytes, run.end + 1, next);
     }
     run
+}
+
+/// Documents of one file.
+#[derive(Debug)]
+pub struct Documents {
+    layout: Layout,
+    flat: Flat,
+    /// First byte of each document.
+    starts: Vec<u64>,
+    /// Number of elements of each document.
+    lengths: Vec<u32>,
+}
+
+impl Documents {
+    /// Takes one file, and the first byte and the number of elements of each document.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`]: a document exceeds the file.
+    ///
+    /// # Panics
+    ///
+    /// If `starts` and `lengths` differ in length.
+    pub fn new(flat: Flat, starts: Vec<u64>, lengths: Vec<u32>) -> Result<Documents> {
+        assert_eq!(starts.len(), lengths.len(), "each document has a length");
+        let (bytes, itemsize) = (flat.bytes(0), flat.stored().itemsize() as u64);
+        for (index, (&start, &length)) in starts.iter().zip(&lengths).enumerate() {
+            let end = start.checked_add(u64::from(length) * itemsize);
+            if end.is_none_or(|end| end > bytes) {
+                let reason = format!(
+                    "by its index, document {index} is {length} elements from byte {start} on, and \
+                     the file has {bytes} bytes"
+                );
+                return Err(Error::decode(reason).of_file(flat.path(0)));
+            }
+        }
+        Ok(Documents {
+            layout: Layout::ragged(flat.dtype(), &[]),
+            flat,
+            starts,
+            lengths,
+        })
+    }
+}
+
+impl Column for Documents {
+    fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        Ok(Some(sizes(self.lengths[index] as usize, &[])))
+    }
+
+    fn gather(&self, indices: &[usize], _: &mut Scratch, out: &mut [u8]) -> Result<()> {
+        let elements = indices.first().map_or(0, |&index| self.lengths[index]);
+        let place = |at: usize| (0, self.starts[indices[at]]);
+        self.flat
+            .gather(indices.len(), elements as usize, place, out)
+    }
 }

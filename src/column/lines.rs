@@ -4,21 +4,19 @@
 //! tabs and `\r` do not count, and a byte order mark at the beginning of a file is not part of its first
 //! line. Invariant: a line is only read from a file that is unchanged since it was indexed.
 
+mod index;
 mod reader;
-mod scanned;
-mod stored;
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Files, Paths, Stamp};
-use crate::error::{Error, Result};
+use super::{Files, Paths};
+use crate::error::Result;
 use crate::scan::scan;
 use crate::sync::Arc;
+use index::Piece;
 pub use reader::Reader;
-use scanned::Piece;
 
 /// Bytes that are scanned at once.
 const PIECE: u64 = 1 << 20;
@@ -54,23 +52,17 @@ impl Lines {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`]: a file cannot be read, or its index cannot be written; [`Error::Changed`]: it changed
-    /// meanwhile; those of [`scan`].
+    /// [`Error::Read`](crate::Error::Read): a file cannot be read, or its index cannot be written;
+    /// [`Error::Changed`](crate::Error::Changed): it changed meanwhile; those of [`scan`].
     pub fn open(
         paths: Paths,
         stored: &[std::path::PathBuf],
         tick: &mut dyn FnMut(usize, usize) -> Result<()>,
     ) -> Result<Lines> {
         static IDS: AtomicUsize = AtomicUsize::new(1);
-        let stamps = (0..paths.len()).map(|at| stamp(paths.get(at)));
-        let stamps: Vec<Stamp> = stamps.collect::<Result<_>>()?;
-        let known = stamps.iter().enumerate().map(|(at, stamp)| {
-            let path = stored.get(at)?;
-            stored::read(path, *stamp)
-        });
-        let known: Vec<Option<Starts>> = known.collect();
-        let files = Arc::new(Files::new(paths, stamps));
-        let starts = Lines::find(&files, known, stored, tick)?;
+        let files = Arc::new(Files::look(paths)?);
+        let known = (0..files.len()).map(|at| index::read(stored.get(at)?, files.stamp(at)));
+        let starts = Lines::find(&files, known.collect(), stored, tick)?;
         let mut firsts = vec![0];
         for starts in &starts {
             firsts.push(firsts[firsts.len() - 1] + starts.lines.len());
@@ -113,10 +105,10 @@ impl Lines {
             }
             let count = files.stamp(at).len().div_ceil(PIECE) as usize;
             let own: Result<Vec<Piece>> = found.by_ref().take(count).collect();
-            let joined = scanned::join(own?).map_err(|error| error.of_file(files.path(at)))?;
+            let joined = index::join(own?).map_err(|error| error.of_file(files.path(at)))?;
             starts.push(joined);
             if let (Some(path), Some(starts)) = (stored.get(at), starts.last()) {
-                stored::write(path, files.stamp(at), starts)?;
+                index::write(path, files.stamp(at), starts)?;
             }
         }
         Ok(starts)
@@ -125,11 +117,6 @@ impl Lines {
     /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.firsts.last().copied().unwrap_or(0)
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns the files.
@@ -159,7 +146,8 @@ impl Lines {
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`], [`Error::Read`]: the file has changed, or cannot be read.
+    /// [`Error::Changed`](crate::Error::Changed), [`Error::Read`](crate::Error::Read): the file has changed, or cannot
+    /// be read.
     pub fn number(&self, index: usize) -> Result<u64> {
         let (file, place) = self.place(index);
         let piece = place.start / PIECE;
@@ -173,15 +161,4 @@ impl Lines {
     pub fn reader(&self) -> Reader<'_> {
         Reader::new(self)
     }
-}
-
-/// Returns the stamp of a file to be indexed.
-fn stamp(path: &Path) -> Result<Stamp> {
-    let failed = |source| Error::read(path, source);
-    let file = File::open(path).map_err(failed)?;
-    let stamp = Stamp::of(&file).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_dir() {
-        return Err(failed(std::io::ErrorKind::IsADirectory.into()));
-    }
-    Ok(stamp)
 }

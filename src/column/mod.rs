@@ -3,49 +3,36 @@
 //! Owns storage, and the reading of one sample. The [`program`](crate::program) knows which columns make a sample, and
 //! how a batch of them is collated. A new kind of storage is one file here that implements [`Column`].
 
-mod binary;
 mod blobs;
 mod concat;
-mod convert;
-mod documents;
 mod encoded;
 mod files;
 mod flat;
 mod layout;
 mod lines;
 mod lists;
-mod numbers;
 mod offsets;
-mod paths;
 mod ragged;
 mod rows;
-mod scratch;
 mod select;
-mod spans;
 mod stamp;
 mod strided;
 
 use std::fmt::Debug;
 use std::ops::Range;
 
-pub use binary::Binary;
-pub use blobs::{BlobSource, Blobs, Look};
+pub use blobs::{BlobSource, Blobs, Look, Span, Spans};
 pub use concat::Concat;
-pub use documents::Documents;
 pub use encoded::{Blob, Place, Refused};
-pub use files::{Files, Opened};
-pub use flat::Flat;
+pub use files::{Files, Opened, Paths};
+pub use flat::{Documents, Flat};
 pub use layout::{Kind, Layout};
 pub use lines::{Lines, Reader};
 pub use lists::Lists;
-pub use numbers::Numbers;
-pub use offsets::Offsets;
-pub use paths::Paths;
-pub use ragged::Ragged;
-pub use rows::Rows;
-pub use scratch::Scratch;
+pub use offsets::{Numbers, Offsets};
+pub use ragged::{Binary, Ragged};
+pub use rows::{Rows, Scratch};
 pub use select::Select;
-pub use spans::{Span, Spans};
 pub use stamp::Stamp;
 pub use strided::Strided;
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::{Column, Layout, Numbers, Offsets, Rows, Scratch};
 use crate::collate::{Shape, sizes};
 use crate::error::Result;
+use crate::memory::Dtype;
+use crate::memory::fallible::boxed;
 
 /// Number of samples to prefetch ahead.
 const AHEAD: usize = 8;
@@ -71,7 +73,7 @@ impl Ragged {
 
     /// Returns true if samples are bytes that lie one after the other.
     pub(super) fn is_bytes(&self) -> bool {
-        let bytes = self.values.dtype() == crate::memory::Dtype::UInt8;
+        let bytes = self.values.dtype() == Dtype::UInt8;
         bytes && self.values.row_shape().is_empty() && self.values.is_block()
     }
 }
@@ -132,5 +134,40 @@ impl Column for Ragged {
 
     fn ranges(&self, indices: &[usize]) -> Result<Option<Vec<Range<usize>>>> {
         self.offsets.ranges(indices, self.values.len()).map(Some)
+    }
+}
+
+/// Text or bytes: those of all samples, joined, and the range of each.
+#[derive(Clone, Debug)]
+pub struct Binary {
+    bytes: Ragged,
+    layout: Layout,
+}
+
+impl Binary {
+    /// Takes joined bytes whose samples are `values`, text or bytes; None unless they are single bytes in one
+    /// block.
+    pub fn new(bytes: Ragged, layout: Layout) -> Option<Binary> {
+        bytes.is_bytes().then_some(Binary { bytes, layout })
+    }
+}
+
+impl Column for Binary {
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+        let places = indices.iter().enumerate();
+        let all = places.map(|(place, &index)| {
+            // Python may write to the memory at any time, so only the copy can be checked.
+            let copied = self.bytes.block(index).and_then(boxed);
+            copied.map_err(|error| error.at(place))
+        });
+        all.collect()
     }
 }

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::convert::{Convert, Lookup};
-use super::{Column, Layout, Scratch};
+use super::{Column, Layout};
 use crate::error::Result;
 use crate::memory::{Cast, Dtype, View, gather, prefetch};
 
@@ -252,5 +251,80 @@ impl Column for Rows {
 
     fn prefetch(&self, index: usize) {
         self.prefetch_rows(index..index + 1);
+    }
+}
+
+/// A conversion of single elements.
+#[derive(Clone, Debug)]
+enum Convert {
+    Cast(Cast),
+    Look(Lookup),
+}
+
+/// The result for each byte value.
+#[derive(Clone, Debug)]
+struct Lookup {
+    to: Dtype,
+    table: Arc<[u8]>,
+}
+
+impl Lookup {
+    /// Takes 256 elements of a type; None for any other number.
+    fn new(to: Dtype, table: Vec<u8>) -> Option<Lookup> {
+        let is_whole = table.len() == 256 * to.itemsize();
+        is_whole.then(|| Lookup {
+            to,
+            table: table.into(),
+        })
+    }
+
+    fn run(&self, source: &[u8], out: &mut [u8]) {
+        match self.to.itemsize() {
+            1 => self.copy::<1>(source, out),
+            2 => self.copy::<2>(source, out),
+            4 => self.copy::<4>(source, out),
+            8 => self.copy::<8>(source, out),
+            _ => self.copy::<16>(source, out),
+        }
+    }
+
+    fn copy<const N: usize>(&self, source: &[u8], out: &mut [u8]) {
+        let (elements, _) = self.table.as_chunks::<N>();
+        let (places, _) = out.as_chunks_mut::<N>();
+        for (&byte, place) in source.iter().zip(places) {
+            *place = elements[usize::from(byte)];
+        }
+    }
+}
+
+impl Convert {
+    /// Converts the elements of `source` to `out`, which must have room for as many.
+    fn run(&self, source: &[u8], out: &mut [u8]) {
+        match self {
+            Convert::Cast(cast) => cast.run(source, out),
+            Convert::Look(lookup) => lookup.run(source, out),
+        }
+    }
+}
+
+/// Memory that a thread keeps for its next copies.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    starts: Vec<usize>,
+    uncast: Vec<u8>,
+    spare: Vec<Vec<usize>>,
+}
+
+impl Scratch {
+    /// Returns an empty list, to be given back to [`Scratch::keep`].
+    pub(super) fn indices(&mut self) -> Vec<usize> {
+        let mut list = self.spare.pop().unwrap_or_default();
+        list.clear();
+        list
+    }
+
+    /// Keeps a list for its memory.
+    pub(super) fn keep(&mut self, list: Vec<usize>) {
+        self.spare.push(list);
     }
 }

@@ -52,11 +52,6 @@ impl Stamp {
         u64::try_from(since.as_nanos()).ok()
     }
 
-    /// Returns true if the file was empty.
-    pub fn is_empty(self) -> bool {
-        self.len == 0
-    }
-
     /// Returns true if the file at `path` has changed, or cannot be examined.
     pub fn differs(self, path: &Path) -> bool {
         path.metadata().map_or(true, |now| !self.is_of(&now))

@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::super::Opened;
 use super::Lines;
+use crate::column::files::OpenedOnce;
 use crate::error::Result;
 use crate::memory::fallible::{expect_room, resize};
 
@@ -15,8 +15,6 @@ use crate::memory::fallible::{expect_room, resize};
 const AHEAD: u64 = 64 << 10;
 /// Larger buffers are freed at once.
 const SPARE_BYTES: usize = 4 << 20;
-/// Maximum of files that a reader holds open.
-const OPEN: usize = 16;
 
 thread_local! {
     static READ_AHEAD: RefCell<ReadAhead> = const { RefCell::new(ReadAhead::NONE) };
@@ -55,13 +53,12 @@ impl ReadAhead {
 #[derive(Debug)]
 pub struct Reader<'a> {
     lines: &'a Lines,
-    /// Files that were unchanged when opened, by number.
-    opened: Vec<(usize, Opened<'a>)>,
+    opened: OpenedOnce<'a>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(lines: &'a Lines) -> Reader<'a> {
-        let opened = Vec::new();
+        let opened = OpenedOnce::new(&lines.files);
         Reader { lines, opened }
     }
 
@@ -71,7 +68,7 @@ impl<'a> Reader<'a> {
     ///
     /// [`Error::Changed`](crate::error::Error::Changed), [`Error::Read`](crate::error::Error::Read).
     pub fn check(&mut self, index: usize) -> Result<()> {
-        self.file(self.lines.place(index).0).map(drop)
+        self.opened.file(self.lines.place(index).0).map(drop)
     }
 
     /// Calls `look` with the bytes of the line at `index`, which must be below [`Lines::len`], trailing space
@@ -84,7 +81,7 @@ impl<'a> Reader<'a> {
     pub fn with<T>(&mut self, index: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let lines = self.lines;
         let (file, part) = lines.place(index);
-        let opened = self.file(file)?;
+        let opened = self.opened.file(file)?;
         READ_AHEAD.with_borrow_mut(|window| {
             if let Some(place) = window.place(lines.id, file, &part) {
                 window.next = index + 1;
@@ -108,20 +105,5 @@ impl<'a> Reader<'a> {
             }
             Ok(seen)
         })
-    }
-
-    /// Opens a file, unless an earlier line did.
-    fn file(&mut self, number: usize) -> Result<&Opened<'a>> {
-        let known = self.opened.iter().position(|(at, _)| *at == number);
-        let place = if let Some(place) = known {
-            place
-        } else {
-            if self.opened.len() == OPEN {
-                self.opened.clear();
-            }
-            self.opened.push((number, self.lines.files.open(number)?));
-            self.opened.len() - 1
-        };
-        Ok(&self.opened[place].1)
     }
 }

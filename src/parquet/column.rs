@@ -44,15 +44,15 @@ impl Parquet {
     /// [`Error::NoColumn`]; [`Error::Unfit`]: its values cannot be samples, or are others in one of the files.
     /// [`Error::Null`]: by the statistics of a row group it has nulls, and it does.
     pub fn new(tables: Arc<Tables>, name: &str) -> Result<Parquet> {
-        let mut leaves: Vec<Leaf> = Vec::with_capacity(tables.files().len());
-        for (file, footer) in tables.footers().iter().enumerate() {
+        let mut leaves: Vec<Leaf> = Vec::with_capacity(tables.files.len());
+        for (file, footer) in tables.footers.iter().enumerate() {
             let schema = footer.file_metadata().schema_descr();
-            let leaf = Leaf::find(schema, name, tables.files().path(file))?;
+            let leaf = Leaf::find(schema, name, tables.files.path(file))?;
             if let Some(first) = leaves.first()
                 && first.layout != leaf.layout
             {
                 return Err(Error::Unfit {
-                    path: tables.files().path(file).to_owned(),
+                    path: tables.files.path(file).to_owned(),
                     column: name.to_owned(),
                     kind: format!("{} where the first file has {}", leaf.kind, first.kind),
                 });
@@ -69,7 +69,7 @@ impl Parquet {
             leaves,
             whole: Whole::new(),
             lengths: std::iter::repeat_with(OnceBox::new)
-                .take(tables.groups())
+                .take(tables.groups.len())
                 .collect(),
             kept: AtomicUsize::new(0),
             room: AtomicUsize::new(0),
@@ -82,10 +82,10 @@ impl Parquet {
 
     /// Looks for a null where statistics tell of some; of lists they count empty ones, too.
     fn refuse_nulls(&self) -> Result<()> {
-        for number in 0..self.tables.groups() {
-            let (file, group) = self.tables.group(number);
+        for number in 0..self.tables.groups.len() {
+            let (file, group) = self.tables.groups[number];
             let leaf = &self.leaves[file];
-            let group = self.tables.footers()[file].row_group(group);
+            let group = self.tables.footers[file].row_group(group);
             let statistics = group
                 .columns()
                 .get(leaf.place)
@@ -114,7 +114,7 @@ impl Parquet {
         let key = (self.number, number);
         cache.get(
             key,
-            self.tables.limit(),
+            self.tables.limit,
             self.estimate_of(number),
             other,
             make,
@@ -154,8 +154,8 @@ impl Parquet {
 
     /// Returns the estimated bytes of a decoded row group, from the metadata of its file.
     fn estimate_of(&self, number: usize) -> usize {
-        let (file, group) = self.tables.group(number);
-        let group = self.tables.footers()[file].row_group(group);
+        let (file, group) = self.tables.groups[number];
+        let group = self.tables.footers[file].row_group(group);
         let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
         if self.layout.kind == Kind::Rows {
             return rows.saturating_mul(self.layout.dtype.itemsize());
@@ -168,10 +168,10 @@ impl Parquet {
 
     /// Returns the bytes of the row groups that two threads need while they work side by side.
     fn least(&self) -> usize {
-        let groups = (0..self.tables.groups()).map(|number| self.estimate_of(number));
+        let groups = (0..self.tables.groups.len()).map(|number| self.estimate_of(number));
         let largest = groups.max().unwrap_or(0);
         let both = self.estimate().min(largest.saturating_mul(2));
-        both.min(self.tables.limit())
+        both.min(self.tables.limit)
     }
 
     /// Has others leave room for so many bytes of row groups of this column.
@@ -202,7 +202,7 @@ impl Parquet {
 
     /// Has more bytes counted, if they fit beside row groups of `wanted` bytes.
     fn reserve_beside(&self, wanted: usize, bytes: usize) -> bool {
-        let limit = self.tables.limit().saturating_sub(wanted);
+        let limit = self.tables.limit.saturating_sub(wanted);
         let fits = self.tables.cache().reserve(bytes, limit);
         if fits {
             self.kept.fetch_add(bytes, Ordering::Relaxed);
@@ -261,16 +261,16 @@ impl Column for Parquet {
 
 impl Parts for Parquet {
     fn count(&self) -> usize {
-        self.tables.groups()
+        self.tables.groups.len()
     }
 
     fn decode_part(&self, part: usize) -> Result<Part> {
-        let (file, _) = self.tables.group(part);
+        let (file, _) = self.tables.groups[part];
         decode(&self.tables, part, &self.leaves[file], &self.name)
     }
 
     fn estimate(&self) -> usize {
-        let groups = (0..self.tables.groups()).map(|number| self.estimate_of(number));
+        let groups = (0..self.tables.groups.len()).map(|number| self.estimate_of(number));
         groups.fold(0, usize::saturating_add)
     }
 

@@ -41,13 +41,13 @@ const ENTRY_BYTES: usize = 16;
 ///
 /// [`Error::Read`], [`Error::Changed`]; [`Error::Decode`]: its bytes are damaged. [`Error::Null`].
 pub(super) fn decode(tables: &Tables, number: usize, leaf: &Leaf, name: &str) -> Result<Part> {
-    let (file, group) = tables.group(number);
-    let path = tables.files().path(file);
+    let (file, group) = tables.groups[number];
+    let path = tables.files.path(file);
     let damaged = |reason: String| {
         let reason = format!("column {name:?} of row group {group}: {reason}");
         Error::decode(reason).of_file(path)
     };
-    let footer = &tables.footers()[file];
+    let footer = &tables.footers[file];
     let chunk = footer.row_group(group).columns().get(leaf.place);
     let chunk = chunk.ok_or_else(|| damaged("it is missing".into()))?;
     let (chunk, first) = located(chunk).map_err(|error| damaged(error.to_string()))?;
@@ -64,7 +64,7 @@ pub(super) fn decode(tables: &Tables, number: usize, leaf: &Leaf, name: &str) ->
         chunk,
         bytes: Arc::new(bytes),
         pages,
-        most: most.max(MOST_BYTES).max(tables.limit()),
+        most: most.max(MOST_BYTES).max(tables.limit),
         refused: Arc::default(),
         damaged: &damaged,
     };
@@ -100,7 +100,7 @@ fn bytes(
         )));
     }
     let (first, size) = (u64::try_from(first), u64::try_from(chunk.compressed_size()));
-    let len = tables.files().stamp(file).len();
+    let len = tables.files.stamp(file).len();
     let (Ok(first), Ok(size)) = (first, size) else {
         return Err(damaged("it lies before the file".into()));
     };
@@ -110,8 +110,8 @@ fn bytes(
         return Err(damaged(reason));
     }
     let bytes = zeroed(size as usize);
-    let mut bytes = bytes.map_err(|error| error.of_file(tables.files().path(file)))?;
-    tables.files().read(file, first, &mut bytes)?;
+    let mut bytes = bytes.map_err(|error| error.of_file(tables.files.path(file)))?;
+    tables.files.read(file, first, &mut bytes)?;
     Ok(Bytes::from(bytes))
 }
 

@@ -32,14 +32,16 @@ const ENDING: u64 = 8;
 /// Files with the same columns, one after the other; columns share their cache.
 #[derive(Debug)]
 pub struct Tables {
-    files: Arc<Files>,
-    footers: Vec<ParquetMetaData>,
+    pub(super) files: Arc<Files>,
+    /// The metadata of the files.
+    pub(super) footers: Vec<ParquetMetaData>,
     /// The file of each row group, and its number there.
-    groups: Vec<(usize, usize)>,
+    pub(super) groups: Vec<(usize, usize)>,
     /// The first row of each row group, and the number of all rows.
     starts: Vec<usize>,
     cache: Renewed<Cache<Decoded>>,
-    limit: usize,
+    /// Bytes that are kept.
+    pub(super) limit: usize,
     columns: AtomicUsize,
     /// Bytes of row groups that columns in use need at least, those apart that are kept whole.
     wanted: AtomicUsize,
@@ -100,26 +102,6 @@ impl Tables {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The files.
-    pub(super) fn files(&self) -> &Files {
-        &self.files
-    }
-
-    /// Returns the metadata of the files.
-    pub(super) fn footers(&self) -> &[ParquetMetaData] {
-        &self.footers
-    }
-
-    /// Number of row groups of all files.
-    pub(super) fn groups(&self) -> usize {
-        self.groups.len()
-    }
-
-    /// The file of a row group, and its number there.
-    pub(super) fn group(&self, number: usize) -> (usize, usize) {
-        self.groups[number]
-    }
-
     /// The row group of a row, and its number there.
     pub(super) fn find(&self, row: usize) -> (usize, usize) {
         let after = self.starts.partition_point(|&start| start <= row);
@@ -136,11 +118,6 @@ impl Tables {
 
     pub(super) fn cache(&self) -> &Cache<Decoded> {
         self.cache.get()
-    }
-
-    /// Bytes that are kept.
-    pub(super) fn limit(&self) -> usize {
-        self.limit
     }
 
     /// Bytes of row groups that columns in use need at least, those apart that are kept whole.

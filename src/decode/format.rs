@@ -53,34 +53,28 @@ impl Format {
 
     /// Returns its name in lower case, for counters.
     pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// Returns its name, and the one with an article that errors have.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Jpeg => "jpeg",
-            Self::Png => "png",
-            Self::Gif => "gif",
-            Self::WebP => "webp",
-            Self::Bmp => "bmp",
-            Self::Tiff => "tiff",
-            Self::Avif => "avif",
-            Self::Heic => "heic",
-            Self::Jpeg2000 => "jpeg2000",
-            Self::JpegXl => "jpegxl",
+            Self::Jpeg => ("jpeg", "a JPEG"),
+            Self::Png => ("png", "a PNG"),
+            Self::Gif => ("gif", "a GIF"),
+            Self::WebP => ("webp", "a WebP"),
+            Self::Bmp => ("bmp", "a BMP"),
+            Self::Tiff => ("tiff", "a TIFF"),
+            Self::Avif => ("avif", "an AVIF"),
+            Self::Heic => ("heic", "an HEIC"),
+            Self::Jpeg2000 => ("jpeg2000", "a JPEG 2000"),
+            Self::JpegXl => ("jpegxl", "a JPEG XL"),
         }
     }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match self {
-            Self::Jpeg => "a JPEG",
-            Self::Png => "a PNG",
-            Self::Gif => "a GIF",
-            Self::WebP => "a WebP",
-            Self::Bmp => "a BMP",
-            Self::Tiff => "a TIFF",
-            Self::Avif => "an AVIF",
-            Self::Heic => "an HEIC",
-            Self::Jpeg2000 => "a JPEG 2000",
-            Self::JpegXl => "a JPEG XL",
-        })
+        to.write_str(self.names().1)
     }
 }

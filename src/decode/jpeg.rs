@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use turbojpeg_sys as _; // links libjpeg-turbo
 
-use super::{Library, Mode, Reading, Switches, colour, refuse};
+use super::{Library, Mode, Reading, Switches, colour};
 use crate::image::{Frame, Region, Shape};
 use crate::{Error, Result, wanted};
 
@@ -111,10 +111,6 @@ extern "C" fn is_wanted() -> c_int {
 
 impl Header {
     /// Reads the header of `encoded`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`](crate::Error::Decode) without a path: refused, too large, or broken.
     pub(super) fn read(encoded: &[u8], reading: Reading, switches: Switches) -> Result<Self> {
         let mut header = FileHeader::default();
         let status = with_message(|message| {
@@ -132,10 +128,10 @@ impl Header {
         let size = (u64::from(header.height), u64::from(header.width));
         switches.admit(size, encoded.len())?;
         if reading.library == Library::Pillow && !markers::are_taken(encoded) {
-            return Err(refuse("Pillow refuses its segments"));
+            return Err(Error::decode("Pillow refuses its segments"));
         }
         if header.arithmetic != 0 {
-            return Err(refuse(
+            return Err(Error::decode(
                 "native code does not decode a JPEG with arithmetic coding",
             ));
         }
@@ -147,7 +143,7 @@ impl Header {
                     luma: reading.library == Library::Torchvision,
                 },
             }),
-            (several, ..) => Err(refuse(format!(
+            (several, ..) => Err(Error::decode(format!(
                 "native code does not decode a JPEG of {several} components"
             ))),
         }
@@ -173,11 +169,6 @@ impl Header {
     }
 
     /// Decodes at least `wanted` into `frame`; returns the region that it holds.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`](crate::Error::Decode) without a path: cut short, or broken beyond what the
-    /// library tolerates.
     pub(super) fn decode(
         &self,
         encoded: &[u8],
@@ -245,11 +236,7 @@ impl Header {
             (4, _) => 4,
             _ => 3,
         };
-        frame.reset(Shape {
-            height: held.height,
-            width: held.width,
-            channels,
-        })?;
+        frame.reset(Shape::new(held.height, held.width, channels))?;
         let pixels = frame.pixels_mut();
         let window = Window {
             top: held.top as c_uint,
@@ -280,9 +267,9 @@ impl Header {
 impl Status {
     fn refusal(self) -> Error {
         match self {
-            Self::Truncated | Self::Endless => refuse("image file is truncated"),
-            Self::Broken(message) => refuse(format!("broken data stream: {message}")),
-            Self::Decoded | Self::Stopped => refuse("its header changed while it was read"),
+            Self::Truncated | Self::Endless => Error::decode("image file is truncated"),
+            Self::Broken(message) => Error::decode(format!("broken data stream: {message}")),
+            Self::Decoded | Self::Stopped => Error::decode("its header changed while it was read"),
             Self::TooManyScans => Error::TooSlow {
                 path: PathBuf::new(),
                 reason: "it has more than 500 progressive scans, where encoders write ten, and \

@@ -9,15 +9,11 @@ mod jpeg;
 mod orientation;
 mod png;
 mod reading;
-mod switches;
 mod webp;
 
 pub use format::Format;
 pub use jpeg::Draft;
-pub use reading::{Library, Reading};
-pub use switches::Switches;
-
-use std::path::PathBuf;
+pub use reading::{Library, Reading, Switches};
 
 use crate::image::{Frame, Region, Shape};
 use crate::{Error, Result};
@@ -79,9 +75,15 @@ impl<'a> Encoded<'a> {
             Some(Format::Jpeg) => Header::Jpeg(jpeg::Header::read(bytes, reading, switches)?),
             Some(Format::Png) => Header::Png(png::Header::read(bytes, reading, switches)?),
             Some(Format::WebP) => Header::WebP(webp::Header::read(bytes, reading, switches)?),
-            Some(other) => return Err(refuse(format!("native code does not decode {other}"))),
-            None if bytes.is_empty() => return Err(refuse("the file is empty, or cannot be read")),
-            None => return Err(refuse("unknown image format")),
+            Some(other) => {
+                return Err(Error::decode(format!(
+                    "native code does not decode {other}"
+                )));
+            }
+            None if bytes.is_empty() => {
+                return Err(Error::decode("the file is empty, or cannot be read"));
+            }
+            None => return Err(Error::decode("unknown image format")),
         };
         Ok(Self {
             bytes,
@@ -97,7 +99,7 @@ impl<'a> Encoded<'a> {
     /// [`Error::Decode`], without a path: it is not a JPEG.
     pub fn drafted(self, draft: Draft) -> Result<Self> {
         let Header::Jpeg(header) = self.header else {
-            return Err(refuse("only a JPEG is decoded as a draft"));
+            return Err(Error::decode("only a JPEG is decoded as a draft"));
         };
         Ok(Self {
             header: Header::Jpeg(header.drafted(draft)),
@@ -129,7 +131,7 @@ impl<'a> Encoded<'a> {
         if orientation::is_upright(self.bytes, format) {
             return Ok(());
         }
-        Err(refuse("its EXIF or XMP may ask for a rotation"))
+        Err(Error::decode("its EXIF or XMP may ask for a rotation"))
     }
 
     /// Decodes at least `wanted`, which must lie in the image, into `frame`; returns the region that the
@@ -148,13 +150,5 @@ impl<'a> Encoded<'a> {
             Header::Png(header) => header.decode(self.bytes, self.reading.mode, frame),
             Header::WebP(header) => header.decode(self.bytes, self.reading.mode, frame),
         }
-    }
-}
-
-/// Makes the error of an image that is not decoded natively; the caller adds the file.
-fn refuse(reason: impl Into<String>) -> Error {
-    Error::Decode {
-        path: PathBuf::new(),
-        reason: reason.into(),
     }
 }

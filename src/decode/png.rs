@@ -11,9 +11,9 @@ mod chunks;
 use std::io::Cursor;
 
 use self::chunks::Chunks;
-use super::{Library, Mode, Reading, Switches, colour, refuse};
-use crate::Result;
+use super::{Library, Mode, Reading, Switches, colour};
 use crate::image::{Frame, Region, Shape, pillow_luma};
+use crate::{Error, Result};
 
 /// The header of a PNG.
 #[derive(Clone, Debug)]
@@ -23,10 +23,6 @@ pub(super) struct Header {
 
 impl Header {
     /// Reads the header of `encoded`, and walks over its chunks.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`](crate::Error::Decode) without a path: refused, too large, or broken.
     pub(super) fn read(encoded: &[u8], reading: Reading, switches: Switches) -> Result<Self> {
         let chunks = Chunks::read(encoded)?;
         let size = (u64::from(chunks.height), u64::from(chunks.width));
@@ -39,17 +35,19 @@ impl Header {
                 (0 | 2, 8, false)
             )
         {
-            return Err(refuse(
+            return Err(Error::decode(
                 "native code decodes only PNGs of 8 bits, grey or RGB, unchanged",
             ));
         }
         if reading.library == Library::Torchvision && chunks.depth == 16 {
-            return Err(refuse("native code does not convert a PNG of 16 bits to 8"));
+            return Err(Error::decode(
+                "native code does not convert a PNG of 16 bits to 8",
+            ));
         }
         if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey)
             && chunks.colour != 0
         {
-            return Err(refuse(
+            return Err(Error::decode(
                 "native code does not convert a PNG of colours to grey",
             ));
         }
@@ -69,17 +67,10 @@ impl Header {
     }
 
     /// Decodes the whole image into `frame`; returns its region.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`](crate::Error::Decode) without a path: damaged.
     pub(super) fn decode(&self, encoded: &[u8], mode: Mode, frame: &mut Frame) -> Result<Region> {
         let shape = self.shape(mode);
         let bytes = self.pixel_bytes();
-        frame.reset(Shape {
-            channels: bytes.max(shape.channels),
-            ..shape
-        })?;
+        frame.reset(shape.with_channels(bytes.max(shape.channels)))?;
         let samples = if bytes > shape.channels {
             frame.pixels_mut()
         } else {
@@ -136,7 +127,8 @@ impl Header {
 
     /// Reads the samples of each pixel, unchanged, but with at least a byte for each.
     fn read_samples(&self, encoded: &[u8], samples: &mut [u8]) -> Result<()> {
-        let damaged = |error: png::DecodingError| refuse(format!("broken PNG file ({error})"));
+        let damaged =
+            |error: png::DecodingError| Error::decode(format!("broken PNG file ({error})"));
         let mut options = png::DecodeOptions::default();
         options.set_ignore_adler32(false);
         options.set_skip_ancillary_crc_failures(false);
@@ -148,7 +140,7 @@ impl Header {
         let start = samples
             .len()
             .checked_sub(packed_bytes)
-            .ok_or_else(|| refuse("its header changed while it was read"))?;
+            .ok_or_else(|| Error::decode("its header changed while it was read"))?;
         if self.chunks.depth < 8 {
             samples[start..].fill(0); // the passes of an interlaced image set single bits
         }
@@ -169,7 +161,7 @@ impl Header {
         let (colours, _) = encoded[self.chunks.palette.clone()].as_chunks::<3>();
         let highest = colour::tail(frame, 1).iter().max();
         if highest.is_some_and(|&index| usize::from(index) >= colours.len()) {
-            return Err(refuse("its palette is too short for its pixels"));
+            return Err(Error::decode("its palette is too short for its pixels"));
         }
         if channels == 3 {
             colour::repack(frame, |[index]: [u8; 1]| colours[usize::from(index)]);

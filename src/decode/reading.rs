@@ -1,6 +1,8 @@
-//! The parameters of decoding: the mode, the library, and whether files must be upright.
+//! The parameters of decoding: the library, the mode, whether files must be upright; Pillow's process-wide settings at
+//! the time an iterator was made, and the size limits that follow.
 
 use super::Mode;
+use crate::{Error, Result};
 
 /// The library whose pixels and refusals are reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,43 +34,6 @@ pub struct Reading {
     pub upright: bool,
 }
 
-/// All of them, by name.
-const NAMES: [(&str, Reading); 13] = {
-    use Library::{Pillow, Torchvision};
-    use Mode::{Grey, Rgb, Spread, Unchanged};
-    const fn reading(library: Library, mode: Mode, upright: bool) -> Reading {
-        Reading {
-            library,
-            mode,
-            upright,
-        }
-    }
-    [
-        ("RGB", reading(Pillow, Rgb, false)),
-        ("L", reading(Pillow, Grey, false)),
-        ("upright RGB", reading(Pillow, Rgb, true)),
-        ("upright L", reading(Pillow, Grey, true)),
-        ("upright", reading(Pillow, Unchanged, true)),
-        ("torchvision RGB", reading(Torchvision, Rgb, false)),
-        ("torchvision GRAY", reading(Torchvision, Grey, false)),
-        (
-            "torchvision UNCHANGED",
-            reading(Torchvision, Unchanged, false),
-        ),
-        ("torchvision SPREAD", reading(Torchvision, Spread, false)),
-        ("torchvision upright RGB", reading(Torchvision, Rgb, true)),
-        ("torchvision upright GRAY", reading(Torchvision, Grey, true)),
-        (
-            "torchvision upright UNCHANGED",
-            reading(Torchvision, Unchanged, true),
-        ),
-        (
-            "torchvision upright SPREAD",
-            reading(Torchvision, Spread, true),
-        ),
-    ]
-};
-
 impl Reading {
     /// Decodes as Pillow's `convert`, or for `Unchanged` as Pillow opens a file.
     pub const fn pillow(mode: Mode) -> Self {
@@ -88,15 +53,99 @@ impl Reading {
         }
     }
 
-    /// Returns the reading with a name.
+    /// Finds the one that Python calls `name`: the mode, after the library unless it is Pillow, and `upright`.
     pub fn from_name(name: &str) -> Option<Self> {
-        let found = NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|&(_, reading)| reading)
+        let (library, rest) = match name.strip_prefix("torchvision ") {
+            Some(rest) => (Library::Torchvision, rest),
+            None => (Library::Pillow, name),
+        };
+        let upright = rest.strip_prefix("upright");
+        let mode = match (library, upright.unwrap_or(rest).trim_start()) {
+            (_, "RGB") => Mode::Rgb,
+            (Library::Pillow, "L") | (Library::Torchvision, "GRAY") => Mode::Grey,
+            (Library::Pillow, "") if upright.is_some() => Mode::Unchanged,
+            (Library::Torchvision, "UNCHANGED") => Mode::Unchanged,
+            (Library::Torchvision, "SPREAD") => Mode::Spread,
+            _ => return None,
+        };
+        Some(Self {
+            library,
+            mode,
+            upright: upright.is_some(),
+        })
     }
 
-    /// Returns its name.
-    pub fn name(self) -> &'static str {
-        let found = NAMES.iter().find(|&&(_, reading)| reading == self);
-        found.map_or("", |(name, _)| name)
+    /// Returns its name in Python.
+    pub fn name(self) -> String {
+        let (library, mode) = match (self.library, self.mode) {
+            (Library::Pillow, Mode::Rgb) => ("", "RGB"),
+            (Library::Pillow, Mode::Grey) => ("", "L"),
+            (Library::Pillow, Mode::Unchanged | Mode::Spread) => ("", ""),
+            (Library::Torchvision, Mode::Rgb) => ("torchvision", "RGB"),
+            (Library::Torchvision, Mode::Grey) => ("torchvision", "GRAY"),
+            (Library::Torchvision, Mode::Unchanged) => ("torchvision", "UNCHANGED"),
+            (Library::Torchvision, Mode::Spread) => ("torchvision", "SPREAD"),
+        };
+        let upright = if self.upright { "upright" } else { "" };
+        let words = [library, upright, mode].into_iter();
+        words
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// Pixels that any file may claim: so few that their memory does not matter.
+const CREDITED_PIXELS: u64 = 1 << 24;
+
+/// Further pixels that each byte of a file may claim: more than any codec here achieves for photographs or
+/// drawings, where a lying header claims thousands.
+const PIXELS_PER_BYTE: u64 = 1024;
+
+/// Pillow's settings for truncated files and for large images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switches {
+    /// `ImageFile.LOAD_TRUNCATED_IMAGES`: the missing end of a file is left grey or black.
+    pub truncated: bool,
+    /// `Image.MAX_IMAGE_PIXELS`: Pillow warns of more pixels, and refuses more than twice as many.
+    pub max_pixels: Option<u64>,
+}
+
+impl Default for Switches {
+    /// Pillow's own defaults.
+    fn default() -> Self {
+        Self {
+            truncated: false,
+            max_pixels: Some(89_478_485),
+        }
+    }
+}
+
+impl Switches {
+    /// Refuses an image of (rows, columns) in a file of `bytes` bytes, before memory is allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`](crate::Error::Decode), without a path: so large that Pillow would warn or raise, or
+    /// that the file can hardly hold it.
+    pub(super) fn admit(&self, (height, width): (u64, u64), bytes: usize) -> Result<()> {
+        let pixels = height.saturating_mul(width);
+        if let Some(limit) = self.max_pixels
+            && pixels > limit
+        {
+            return Err(Error::decode(format!(
+                "image size ({pixels} pixels) exceeds the limit of {limit} pixels, could be a \
+                 decompression bomb"
+            )));
+        }
+        let plausible = (bytes as u64)
+            .saturating_mul(PIXELS_PER_BYTE)
+            .max(CREDITED_PIXELS);
+        if pixels > plausible {
+            return Err(Error::decode(format!(
+                "its header claims {pixels} pixels, implausible for a file of {bytes} bytes"
+            )));
+        }
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use libwebp_sys::{self as webp, VP8StatusCode};
 
-use super::{Library, Mode, Reading, Switches, colour, refuse};
+use super::{Library, Mode, Reading, Switches, colour};
 use crate::fork::undivided;
 use crate::image::{Frame, Region, Shape};
 use crate::{Error, Result};
@@ -22,10 +22,6 @@ pub(super) struct Header {
 
 impl Header {
     /// Reads the header of `encoded`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`] without a path: refused, too large, or broken.
     pub(super) fn read(encoded: &[u8], reading: Reading, switches: Switches) -> Result<Self> {
         let mut features = MaybeUninit::<webp::WebPBitstreamFeatures>::zeroed();
         // SAFETY: the slice comes with its length, and `features` has room for the struct.
@@ -43,13 +39,15 @@ impl Header {
             encoded.len(),
         )?;
         if features.has_animation != 0 {
-            return Err(refuse("it is an animated WebP"));
+            return Err(Error::decode("it is an animated WebP"));
         }
         if reading.mode.keeps_kind() && features.has_alpha != 0 {
-            return Err(refuse("native code does not keep the alpha of a WebP"));
+            return Err(Error::decode(
+                "native code does not keep the alpha of a WebP",
+            ));
         }
         if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey) {
-            return Err(refuse("native code does not convert a WebP to grey"));
+            return Err(Error::decode("native code does not convert a WebP to grey"));
         }
         Ok(Self { height, width })
     }
@@ -64,10 +62,6 @@ impl Header {
     }
 
     /// Decodes the whole image into `frame`; returns its region.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`] without a path: damaged.
     pub(super) fn decode(self, encoded: &[u8], mode: Mode, frame: &mut Frame) -> Result<Region> {
         let shape = self.shape(Mode::Rgb);
         let file = Demuxer::new(encoded)?;
@@ -76,12 +70,12 @@ impl Header {
         let stride = frame.stride();
         let pixels = frame.pixels_mut();
         let mut config = webp::WebPDecoderConfig::new()
-            .map_err(|()| refuse("libwebp has another version than its header"))?;
+            .map_err(|()| Error::decode("libwebp has another version than its header"))?;
         config.output.colorspace = webp::WEBP_CSP_MODE::MODE_RGB;
         config.output.is_external_memory = 1;
         config.output.u.RGBA = webp::WebPRGBABuffer {
             rgba: pixels.as_mut_ptr(),
-            stride: i32::try_from(stride).map_err(|_| refuse("its rows are too long"))?,
+            stride: i32::try_from(stride).map_err(|_| Error::decode("its rows are too long"))?,
             size: pixels.len(),
         };
         // SAFETY: `image` lies in `encoded`; the config's buffer is `pixels`, with its length, which the
@@ -116,7 +110,9 @@ impl<'a> Demuxer<'a> {
         let handle =
             unsafe { webp::WebPDemuxInternal(&raw const data, 0, std::ptr::null_mut(), version) };
         if handle.is_null() {
-            return Err(refuse("broken WebP file: its chunks do not fit together"));
+            return Err(Error::decode(
+                "broken WebP file: its chunks do not fit together",
+            ));
         }
         Ok(Self {
             handle,
@@ -138,7 +134,7 @@ impl<'a> Demuxer<'a> {
         let inside = self.file.as_ptr_range();
         debug_assert!(found == 0 || inside.contains(&image.bytes));
         if found == 0 || count != 1 || size != (header.height, header.width) {
-            return Err(refuse(
+            return Err(Error::decode(
                 "broken WebP file: it is not one image of its header's size",
             ));
         }
@@ -154,7 +150,7 @@ impl Drop for Demuxer<'_> {
 }
 
 fn damaged(status: VP8StatusCode) -> Error {
-    refuse(match status {
+    Error::decode(match status {
         VP8StatusCode::VP8_STATUS_NOT_ENOUGH_DATA | VP8StatusCode::VP8_STATUS_SUSPENDED => {
             "image file is truncated".to_owned()
         }

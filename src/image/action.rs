@@ -5,7 +5,7 @@
 use super::resample::{Axis, Resampler, Scaling};
 use super::{
     Affine, Filter, Frame, GaussianBlur, Luma, Pad, PassOrder, Pixels, Reduce, Region, Shape, Turn,
-    colour, luma, torch, turn,
+    blend, curve, hue, luma, torch, turn,
 };
 use crate::Result;
 use crate::error::ImageMismatch;
@@ -125,10 +125,7 @@ impl Action {
             Self::Turn(turn) => turn.shape(shape),
             Self::Reduce(reduce) => reduce.shape(shape),
             Self::Affine(affine) => shape.sized(affine.size.0, affine.size.1),
-            Self::Grayscale { channels, .. } => Shape {
-                channels: *channels,
-                ..shape
-            },
+            Self::Grayscale { channels, .. } => shape.with_channels(*channels),
             Self::FlipHorizontal
             | Self::FlipVertical
             | Self::Brightness(_)
@@ -154,11 +151,6 @@ impl Action {
     }
 
     /// Runs the action, with its result in `target`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Transform`](crate::Error::Transform): the operation cannot be applied to the image, or there
-    /// is no memory.
     pub(super) fn run(
         &self,
         source: Pixels<'_>,
@@ -166,7 +158,7 @@ impl Action {
         target: &mut Frame,
     ) -> Result<()> {
         match self {
-            Self::Crop(region) => copy(source.part(*region), target),
+            Self::Crop(region) => target.copy(source.part(*region)),
             Self::Pad(pad) => pad.run(source, target),
             Self::Turn(turn) => turn.run(source, target),
             Self::Reduce(reduce) => reduce.run(source, target),
@@ -175,25 +167,25 @@ impl Action {
                 let window = Region::whole(self.shape(source.shape()));
                 match self.scaling(source.shape(), window) {
                     Some(scaling) => resampler.resize(source, &scaling, target),
-                    None => copy(source, target),
+                    None => target.copy(source),
                 }
             }
             Self::FlipHorizontal => turn::flip_horizontal(source, target),
             Self::FlipVertical => turn::flip_vertical(source, target),
-            Self::Brightness(factor) => colour::brightness(*factor, source, target),
-            Self::Contrast(factor) => colour::contrast(*factor, source, target),
-            Self::Saturation(factor) => colour::saturation(*factor, source, target),
-            Self::Hue(factor) => colour::hue(*factor, source, target),
-            Self::Sharpness(factor) => colour::sharpness(*factor, source, target),
+            Self::Brightness(factor) => blend::brightness(*factor, source, target),
+            Self::Contrast(factor) => blend::contrast(*factor, source, target),
+            Self::Saturation(factor) => blend::saturation(*factor, source, target),
+            Self::Hue(factor) => hue::hue(*factor, source, target),
+            Self::Sharpness(factor) => blend::sharpness(*factor, source, target),
             Self::Grayscale { channels, luma } => match luma {
-                Luma::Pillow => colour::grayscale(*channels, source, target),
+                Luma::Pillow => luma::pillow_grayscale(*channels, source, target),
                 Luma::Torch(sum) => luma::torch_grayscale(source, *channels, *sum, target),
             },
-            Self::Invert => colour::invert(source, target),
-            Self::Posterize(bits) => colour::posterize(*bits, source, target),
-            Self::Solarize(threshold) => colour::solarize(*threshold, source, target),
-            Self::Autocontrast => colour::autocontrast(source, target),
-            Self::Equalize => colour::equalize(source, target),
+            Self::Invert => curve::invert(source, target),
+            Self::Posterize(bits) => curve::posterize(*bits, source, target),
+            Self::Solarize(threshold) => curve::solarize(*threshold, source, target),
+            Self::Autocontrast => curve::autocontrast(source, target),
+            Self::Equalize => curve::equalize(source, target),
             Self::GaussianBlur(blur) => blur.run(source, target),
         }
     }
@@ -221,12 +213,4 @@ impl Action {
         }
         Some(scaling)
     }
-}
-
-fn copy(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
-    target.reset(source.shape())?;
-    for (row, into) in source.rows().zip(target.rows_mut()) {
-        into.copy_from_slice(row);
-    }
-    Ok(())
 }

@@ -19,10 +19,9 @@ const LARGEST_FIXED: f64 = 32768.0;
 const ONE: f64 = 65536.0;
 
 /// The interpolation between source pixels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are Pillow's
 pub enum Interpolation {
-    #[default]
     Nearest,
     Bilinear,
     Bicubic,

@@ -21,11 +21,7 @@ pub struct Frame {
 impl Default for Frame {
     fn default() -> Self {
         Self {
-            shape: Shape {
-                height: 0,
-                width: 0,
-                channels: 3,
-            },
+            shape: Shape::new(0, 0, 3),
             bytes: Vec::new(),
         }
     }
@@ -81,6 +77,25 @@ impl Frame {
     pub fn rows_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
         let stride = self.stride().max(1);
         self.pixels_mut().chunks_exact_mut(stride)
+    }
+
+    /// Makes an image of the shape of `source`, row by row.
+    #[inline]
+    pub(super) fn fill_rows(
+        &mut self,
+        source: Pixels<'_>,
+        mut fill: impl FnMut(&[u8], &mut [u8]),
+    ) -> Result<()> {
+        self.reset(source.shape())?;
+        for (row, into) in source.rows().zip(self.rows_mut()) {
+            fill(row, into);
+        }
+        Ok(())
+    }
+
+    /// Copies an image.
+    pub(super) fn copy(&mut self, source: Pixels<'_>) -> Result<()> {
+        self.fill_rows(source, |row, into| into.copy_from_slice(row))
     }
 
     /// Reduces each pixel to `channels` bytes, which the caller has packed at the front; they must not be

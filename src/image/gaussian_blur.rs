@@ -98,7 +98,6 @@ impl GaussianBlur {
 
     /// Sums the weighted neighbours of adjacent values; `rows` begin `self.across.len() / 2` pixels before
     /// the first of them.
-    #[allow(clippy::inline_always)] // compiled for the vectors of `wide`
     #[inline(always)]
     fn sum<'a>(&self, rows: impl Iterator<Item = &'a [f32]>) -> [[f32; 8]; BLOCK / 8] {
         let mut sums = [[0_f32; 8]; BLOCK / 8];
@@ -162,7 +161,6 @@ impl RowBuffer {
     }
 
     /// Returns the rows around row `at`, each from value `first` on.
-    #[allow(clippy::inline_always)] // compiled for the vectors of `wide`
     #[inline(always)]
     fn rows(&self, at: usize, first: usize) -> impl Iterator<Item = &[f32]> {
         let rows = at..at + self.height;

@@ -3,7 +3,6 @@
 //! Invariant: sums are formed in the reference's order, in doubles, and truncated; beyond its edges the source
 //! repeats its last pixel.
 #![allow(unsafe_code)]
-#![allow(clippy::inline_always)] // inlined into callers compiled for other instructions
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
 use super::pixels::Grid;

@@ -19,10 +19,6 @@ pub(super) struct Nearest {
 
 impl Nearest {
     /// Computes the rows and columns; returns the ranges that they lie in.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Memory`](crate::Error::Memory), without a path.
     pub(super) fn prepare(
         &mut self,
         scaling: &Scaling,

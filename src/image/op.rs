@@ -55,11 +55,12 @@ pub enum Size {
 /// The actions for one image, and the image's size after the last of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    pub(super) actions: Vec<Action>,
+    /// What is done with the image, in order.
+    pub actions: Vec<Action>,
     /// Shape of the image after the actions.
     pub(super) shape: Shape,
     /// Rectangles of the sample that are overwritten at the end.
-    pub(super) erased: Vec<Erasure>,
+    pub erased: Vec<Erasure>,
 }
 
 impl Plan {
@@ -82,16 +83,6 @@ impl Plan {
     pub fn shape(&self) -> Shape {
         self.shape
     }
-
-    /// Returns the actions.
-    pub fn actions(&self) -> &[Action] {
-        &self.actions
-    }
-
-    /// Returns the rectangles of the sample that are overwritten.
-    pub fn erased(&self) -> &[Erasure] {
-        &self.erased
-    }
 }
 
 impl Op {
@@ -104,21 +95,17 @@ impl Op {
     /// [`Error::Transform`]: its result is too large for memory, or a crop exceeds the image.
     pub fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
         let shape = plan.shape();
+        let outside = |what: String| {
+            let reason = format!("the image has {}x{} pixels", shape.height, shape.width);
+            Err(Error::transform(what, reason))
+        };
         match self {
             Self::Action(Action::Crop(region)) if !region.lies_in(shape) => {
-                return Err(Error::transform(
-                    format!("crop {region:?}"),
-                    format!("the image has {}x{} pixels", shape.height, shape.width),
-                ));
+                return outside(format!("crop {region:?}"));
             }
             Self::Action(Action::Resize {
                 part: Some(part), ..
-            }) if !part.lies_in(shape) => {
-                return Err(Error::transform(
-                    format!("scale {part:?}"),
-                    format!("the image has {}x{} pixels", shape.height, shape.width),
-                ));
-            }
+            }) if !part.lies_in(shape) => return outside(format!("scale {part:?}")),
             Self::Action(action) => plan.push(action.clone()),
             Self::Resize(size, kernel) => {
                 let (height, width) = size.of(shape.height, shape.width);
@@ -177,11 +164,7 @@ impl Op {
     /// for its input.
     pub fn fixed_size(&self, before: Option<(usize, usize)>) -> Option<(usize, usize)> {
         let same_for = |(height, width)| {
-            let mut plan = Plan::new(Shape {
-                height,
-                width,
-                channels: 3,
-            });
+            let mut plan = Plan::new(Shape::new(height, width, 3));
             self.plan(Key::default(), 0, &mut plan).ok()?;
             Some((plan.shape().height, plan.shape().width))
         };

@@ -85,10 +85,6 @@ impl Output {
 
     /// Refuses images with another number of channels than the table. Returns the size of that sample in
     /// bytes; None on overflow.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Broadcast`].
     pub(super) fn check(&self, shape: Shape) -> Result<()> {
         let channels = match self {
             Self::Table(table, _) if table.channels > 1 => table.channels,
@@ -99,7 +95,7 @@ impl Output {
         }
         Err(Error::Broadcast {
             got: self.sample_shape(shape),
-            wanted: self.sample_shape(Shape { channels, ..shape }),
+            wanted: self.sample_shape(shape.with_channels(channels)),
         })
     }
 

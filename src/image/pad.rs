@@ -4,10 +4,9 @@ use super::{Action, Frame, Pixels, Plan, Region};
 use crate::{Error, Result};
 
 /// The kind of the pixels that are added; the names are torchvision's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// One value for each channel.
-    #[default]
     Constant,
     /// The outermost pixels repeated.
     Edge,
@@ -141,12 +140,12 @@ pub(super) fn center_crop(height: usize, width: usize, plan: &mut Plan) {
     }
     let shape = plan.shape();
     if (shape.height, shape.width) != (height, width) {
-        plan.push(Action::Crop(Region {
-            top: start(shape.height - height),
-            left: start(shape.width - width),
+        plan.push(Action::Crop(Region::new(
+            start(shape.height - height),
+            start(shape.width - width),
             height,
             width,
-        }));
+        )));
     }
 }
 

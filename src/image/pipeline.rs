@@ -91,11 +91,7 @@ impl Pipeline {
     /// memory, each of which is refused when it is planned.
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         let ((height, width), channels) = (self.size?, self.channels?);
-        let shape = Shape {
-            height,
-            width,
-            channels,
-        };
+        let shape = Shape::new(height, width, channels);
         self.check(shape).ok()?;
         Some(self.output.sample_shape(shape))
     }
@@ -275,11 +271,7 @@ mod tests {
     use super::*;
 
     const BYTES: Output = Output::Bytes(Layout::Hwc);
-    const SOURCE: Shape = Shape {
-        height: 9,
-        width: 12,
-        channels: 3,
-    };
+    const SOURCE: Shape = Shape::new(9, 12, 3);
 
     fn pad(by: usize) -> Op {
         Op::Action(Action::Pad(Pad {
@@ -345,12 +337,7 @@ mod tests {
     #[test]
     fn a_crop_lies_in_the_image() {
         let crop = |top, left, height, width| {
-            let region = Region {
-                top,
-                left,
-                height,
-                width,
-            };
+            let region = Region::new(top, left, height, width);
             sample(vec![Op::Action(Action::Crop(region))], height * width * 3)
         };
         crop(0, 0, 9, 12).expect("the whole image");
@@ -359,12 +346,7 @@ mod tests {
             let refused = crop(top, left, height, width);
             assert!(matches!(refused, Err(Error::Transform { .. })));
         }
-        let far = Region {
-            top: usize::MAX,
-            left: 0,
-            height: 1,
-            width: 1,
-        };
+        let far = Region::new(usize::MAX, 0, 1, 1);
         assert!(!far.lies_in(SOURCE));
     }
 

@@ -88,11 +88,6 @@ impl Scaling {
 
 impl Resampler {
     /// Returns the region of the source that the window of the result depends on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ImageMismatch`](crate::Error::ImageMismatch): an empty image or size.
-    /// [`Error::Transform`](crate::Error::Transform): no memory.
     pub(super) fn reach(&mut self, scaling: &Scaling) -> Result<Region> {
         let (height, width) = (scaling.height, scaling.width);
         let (from, to) = ((height.from, width.from), (height.to, width.to));
@@ -105,20 +100,15 @@ impl Resampler {
             Method::Pillow(filter, _) => self.pillow.prepare(scaling, filter)?,
             Method::Torch(interpolation) => self.torch.prepare(scaling, interpolation)?,
         };
-        Ok(Region {
-            top: rows.start,
-            left: columns.start,
-            height: rows.len(),
-            width: columns.len(),
-        })
+        Ok(Region::new(
+            rows.start,
+            columns.start,
+            rows.len(),
+            columns.len(),
+        ))
     }
 
     /// Scales to `target`. `source` is the region that [`Resampler::reach`] returned.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ImageMismatch`](crate::Error::ImageMismatch): an empty image or size.
-    /// [`Error::Transform`](crate::Error::Transform): no memory.
     pub(super) fn resize(
         &mut self,
         source: Pixels<'_>,
@@ -137,13 +127,10 @@ impl Resampler {
             (reach.height, reach.width),
             "the part that was asked for"
         );
-        target.reset(source.shape().sized(window.height, window.width))?;
         if height.is_same() && width.is_same() {
-            for (row, into) in source.rows().zip(target.rows_mut()) {
-                into.copy_from_slice(row);
-            }
-            return Ok(());
+            return target.copy(source);
         }
+        target.reset(source.shape().sized(window.height, window.width))?;
         let between = &mut self.between;
         match scaling.method() {
             Method::Nearest(_) => {

@@ -14,6 +14,15 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// An image of `height` rows and `width` columns, with `channels` bytes per pixel.
+    pub const fn new(height: usize, width: usize, channels: usize) -> Self {
+        Self {
+            height,
+            width,
+            channels,
+        }
+    }
+
     /// Returns the same kind of image with other numbers of rows and columns.
     #[must_use]
     pub fn sized(self, height: usize, width: usize) -> Self {
@@ -22,6 +31,12 @@ impl Shape {
             width,
             ..self
         }
+    }
+
+    /// Returns the same size with another number of bytes per pixel.
+    #[must_use]
+    pub fn with_channels(self, channels: usize) -> Self {
+        Self { channels, ..self }
     }
 
     /// Returns the size of the pixels in bytes; None on overflow.
@@ -54,6 +69,16 @@ pub struct Region {
 }
 
 impl Region {
+    /// The region of `height` by `width` pixels whose first is in row `top` and column `left`.
+    pub const fn new(top: usize, left: usize, height: usize, width: usize) -> Self {
+        Self {
+            top,
+            left,
+            height,
+            width,
+        }
+    }
+
     /// Returns the region of a whole image.
     pub fn whole(shape: Shape) -> Self {
         Self {

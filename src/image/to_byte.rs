@@ -1,6 +1,5 @@
 //! Numbers clipped to bytes, in vectors.
 #![allow(unsafe_code)]
-#![allow(clippy::inline_always)] // called from loops in other modules
 #![allow(clippy::manual_clamp)] // `clamp` keeps NaN
 #![allow(clippy::cast_sign_loss)] // clipped before
 

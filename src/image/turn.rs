@@ -63,14 +63,10 @@ impl Turn {
 
 /// Mirrors left and right.
 pub(super) fn flip_horizontal(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
-    target.reset(source.shape())?;
-    for (row, into) in source.rows().zip(target.rows_mut()) {
-        match source.channels() {
-            3 => reverse::<3>(row, into),
-            _ => reverse::<1>(row, into),
-        }
-    }
-    Ok(())
+    target.fill_rows(source, |row, into| match source.channels() {
+        3 => reverse::<3>(row, into),
+        _ => reverse::<1>(row, into),
+    })
 }
 
 /// Mirrors top and bottom.

@@ -25,10 +25,6 @@ pub(super) trait Weights: Debug + Default {
     type Weight: Copy + Into<i32>;
 
     /// Computes the weights for scaling a dimension, of the outputs in `window`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Transform`](crate::Error::Transform): no memory for them.
     fn prepare(&mut self, axis: Axis, filter: Self::Filter, window: Range<usize>) -> Result<()>;
 
     /// Returns the source pixels of each output of the window.
@@ -215,11 +211,7 @@ mod tests {
 
         let mut frame = Frame::default();
         frame
-            .reset(Shape {
-                height: ROWS,
-                width: from,
-                channels: 3,
-            })
+            .reset(Shape::new(ROWS, from, 3))
             .expect("room for pixels");
         noise(seed, frame.pixels_mut());
         let mut made = [(); ROWS].map(|()| vec![0; to * 3]);

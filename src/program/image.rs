@@ -251,11 +251,7 @@ fn is_image(rows: &Rows) -> bool {
 
 fn shape_of(rows: &Rows) -> Shape {
     let side = |at| rows.row_shape().get(at).copied().unwrap_or(1);
-    Shape {
-        height: side(0),
-        width: side(1),
-        channels: side(2),
-    }
+    Shape::new(side(0), side(1), side(2))
 }
 
 /// A decoded image that waits to be transformed.

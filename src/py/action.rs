@@ -10,8 +10,8 @@ type Fill = (u8, u8, u8);
 
 /// Makes a list of tuples, each the name of an action and its arguments.
 pub(super) fn of_plan<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-    let actions = plan.actions().iter().map(|action| of_action(py, action));
-    let erased = plan.erased().iter().map(|erasure| of_erasure(py, erasure));
+    let actions = plan.actions.iter().map(|action| of_action(py, action));
+    let erased = plan.erased.iter().map(|erasure| of_erasure(py, erasure));
     actions.chain(erased).collect()
 }
 

@@ -291,11 +291,7 @@ impl Image {
             draw,
             leaf: 0,
         };
-        let shape = Shape {
-            height,
-            width,
-            channels,
-        };
+        let shape = Shape::new(height, width, channels);
         let plan = slf.get().0.pipeline().plan(shape, key)?;
         action::of_plan(slf.py(), &plan)
     }

@@ -70,11 +70,7 @@ fn frame(
     pixels: &[u8],
     (height, width, channels): (usize, usize, usize),
 ) -> crate::Result<Frame> {
-    let shape = Shape {
-        height,
-        width,
-        channels,
-    };
+    let shape = Shape::new(height, width, channels);
     refused.frame(pixels, shape)
 }
 
@@ -279,7 +275,7 @@ pub(super) struct Request {
     #[pyo3(get)]
     source: Py<PyAny>,
     #[pyo3(get)]
-    mode: &'static str,
+    mode: String,
     /// None once answered.
     inner: Uninherited<Mutex<Option<program::Request>>>,
     queue: Arc<Queue>,

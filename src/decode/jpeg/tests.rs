@@ -109,12 +109,8 @@ fn windows() -> impl Strategy<Value = ((usize, usize), Region)> {
         .prop_flat_map(|((height, width), top, left)| {
             (
                 Just((height, width)),
-                (1..=height - top, 1..=width - left).prop_map(move |(height, width)| Region {
-                    top,
-                    left,
-                    height,
-                    width,
-                }),
+                (1..=height - top, 1..=width - left)
+                    .prop_map(move |(height, width)| Region::new(top, left, height, width)),
             )
         })
 }
@@ -188,12 +184,7 @@ fn nothing_below_the_window_is_decoded() {
         restart_blocks: 0,
     };
     let encoded = encode(256, 256, coding);
-    let window = Region {
-        top: 0,
-        left: 40,
-        height: 30,
-        width: 20,
-    };
+    let window = Region::new(0, 40, 30, 20);
     let (_, held) = pixels(&encoded, Mode::Rgb, Some(window)).expect("a sound file");
     assert_eq!(
         held,
@@ -210,12 +201,7 @@ fn nothing_below_the_window_is_decoded() {
 /// libjpeg's function to skip the rows above a window does not report where the data ended.
 #[test]
 fn a_file_that_ends_above_the_window_has_no_row_of_it() {
-    let window = Region {
-        top: 96,
-        left: 0,
-        height: 32,
-        width: 64,
-    };
+    let window = Region::new(96, 0, 32, 64);
     let reading = Reading::pillow(Mode::Rgb);
     for subsampling in SUBSAMPLINGS {
         let coding = Coding {

@@ -6,8 +6,7 @@
 
 use std::ops::Range;
 
-use crate::Result;
-use crate::decode::refuse;
+use crate::{Error, Result};
 
 /// `PngImagePlugin.MAX_TEXT_CHUNK`: maximum size of an unpacked text or colour profile, in bytes.
 const MAX_UNPACKED_BYTES: usize = 1 << 20;
@@ -46,10 +45,6 @@ enum Section {
 
 impl Chunks {
     /// Walks over all chunks of `encoded`, which begins with the signature.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`](crate::Error::Decode) without a path: truncated, or left to Pillow.
     pub(super) fn read(encoded: &[u8]) -> Result<Self> {
         let mut chunks = Self::default();
         let mut section = Section::Before;
@@ -59,7 +54,7 @@ impl Chunks {
             let (name, data) = chunk(encoded, at)?;
             let body = &encoded[data.clone()];
             if (at == 8) != (name == *b"IHDR") {
-                return Err(refuse("its first chunk, and no other, must be IHDR"));
+                return Err(Error::decode("its first chunk, and no other, must be IHDR"));
             }
             if section == Section::Pixels && name != *b"IDAT" {
                 section = Section::After;
@@ -68,13 +63,13 @@ impl Chunks {
             match &name {
                 b"IHDR" => chunks.head(body)?,
                 b"IDAT" if section == Section::After => {
-                    return Err(refuse("its IDAT chunks are not consecutive"));
+                    return Err(Error::decode("its IDAT chunks are not consecutive"));
                 }
                 b"IDAT" => section = Section::Pixels,
                 b"IEND" if section == Section::After => return Ok(chunks),
                 b"PLTE" if section == Section::Before && chunks.palette.is_empty() => {
                     if body.is_empty() || !body.len().is_multiple_of(3) || body.len() > 768 {
-                        return Err(refuse("its palette does not have 1 to 256 colours"));
+                        return Err(Error::decode("its palette does not have 1 to 256 colours"));
                     }
                     chunks.palette = data;
                 }
@@ -87,7 +82,7 @@ impl Chunks {
                     };
                     at_least(body, needed, name)?;
                 }
-                b"acTL" | b"fcTL" | b"fdAT" => return Err(refuse("it is an animated PNG")),
+                b"acTL" | b"fcTL" | b"fdAT" => return Err(Error::decode("it is an animated PNG")),
                 b"gAMA" => at_least(body, 4, name)?,
                 b"cHRM" => at_least(body, 32, name)?,
                 b"sRGB" => at_least(body, 1, name)?,
@@ -98,7 +93,7 @@ impl Chunks {
                 }
                 b"tEXt" | b"zTXt" | b"iTXt" => text_bytes += text(name, body)?,
                 _ if name[0].is_ascii_uppercase() => {
-                    return Err(refuse(format!(
+                    return Err(Error::decode(format!(
                         "its chunk {} is unknown or misplaced",
                         name.escape_ascii()
                     )));
@@ -106,7 +101,7 @@ impl Chunks {
                 _ => {}
             }
             if text_bytes > MAX_TEXT_BYTES {
-                return Err(refuse("it holds too much text"));
+                return Err(Error::decode("it holds too much text"));
             }
         }
     }
@@ -114,16 +109,16 @@ impl Chunks {
     /// Reads IHDR: size, depth, colour type, compression method, filter, interlace.
     fn head(&mut self, body: &[u8]) -> Result<()> {
         let &[w0, w1, w2, w3, h0, h1, h2, h3, depth, colour, 0, 0, 0 | 1] = body else {
-            return Err(refuse("its header is not that of a PNG"));
+            return Err(Error::decode("its header is not that of a PNG"));
         };
         self.width = u32::from_be_bytes([w0, w1, w2, w3]);
         self.height = u32::from_be_bytes([h0, h1, h2, h3]);
         self.depth = depth;
         self.colour = colour;
         match (self.width.min(self.height), colour, depth) {
-            (0, _, _) => Err(refuse("it has no pixels")),
+            (0, _, _) => Err(Error::decode("it has no pixels")),
             (_, 0, 1 | 2 | 4 | 8 | 16) | (_, 2 | 4 | 6, 8 | 16) | (_, 3, 1 | 2 | 4 | 8) => Ok(()),
-            _ => Err(refuse(format!(
+            _ => Err(Error::decode(format!(
                 "a PNG of colour type {colour} has no samples of {depth} bits"
             ))),
         }
@@ -132,14 +127,14 @@ impl Chunks {
 
 /// Returns the name of the chunk at `at`, and the range of its data.
 fn chunk(encoded: &[u8], at: usize) -> Result<([u8; 4], Range<usize>)> {
-    let truncated = || refuse("image file is truncated");
+    let truncated = || Error::decode("image file is truncated");
     let head = encoded.get(at..at + 8).ok_or_else(truncated)?;
     let &[l0, l1, l2, l3, n0, n1, n2, n3] = head else {
         return Err(truncated());
     };
     let name = [n0, n1, n2, n3];
     if !name.iter().all(u8::is_ascii_alphabetic) {
-        return Err(refuse(format!(
+        return Err(Error::decode(format!(
             "broken PNG file (chunk {})",
             name.escape_ascii()
         )));
@@ -158,7 +153,7 @@ fn at_least(body: &[u8], needed: usize, name: [u8; 4]) -> Result<()> {
     if body.len() >= needed {
         return Ok(());
     }
-    Err(refuse(format!(
+    Err(Error::decode(format!(
         "its chunk {} is too short",
         name.escape_ascii()
     )))
@@ -174,7 +169,7 @@ fn split(body: &[u8]) -> (&[u8], &[u8]) {
 fn after_method(packed: &[u8]) -> Result<&[u8]> {
     match packed {
         [0, rest @ ..] => Ok(rest),
-        _ => Err(refuse("a chunk is compressed by an unknown method")),
+        _ => Err(Error::decode("a chunk is compressed by an unknown method")),
     }
 }
 
@@ -182,7 +177,7 @@ fn after_method(packed: &[u8]) -> Result<&[u8]> {
 fn text(name: [u8; 4], body: &[u8]) -> Result<usize> {
     let (key, rest) = split(body);
     if MISLEADING.contains(&key) {
-        return Err(refuse(
+        return Err(Error::decode(
             "a text chunk has a keyword that Pillow uses for itself",
         ));
     }
@@ -205,5 +200,5 @@ fn unpacked_bytes(packed: &[u8]) -> Result<usize> {
     }
     fdeflate::decompress_to_vec_bounded(packed, MAX_UNPACKED_BYTES - 1)
         .map(|unpacked| unpacked.len())
-        .map_err(|_| refuse("one of its chunks is damaged, or too large when unpacked"))
+        .map_err(|_| Error::decode("one of its chunks is damaged, or too large when unpacked"))
 }

@@ -14,17 +14,10 @@ use crate::{Error, Result};
 /// Fraction bits of a weight: 32, less 8 for the pixel and 2 for sums beyond 1 and below 0.
 pub(super) const PRECISION_BITS: u32 = 32 - 8 - 2;
 
-#[derive(Debug, PartialEq)]
-struct Key {
-    axis: Axis,
-    filter: Filter,
-    window: Range<usize>,
-}
-
 /// Spans and weights for a window of outputs.
 #[derive(Debug, Default)]
 pub(in crate::image) struct Taps {
-    key: Option<Key>,
+    key: Option<(Axis, Filter, Range<usize>)>,
     /// Weights kept per output: an even number, the last ones padded with zeros.
     stride: usize,
     spans: Vec<Span>,
@@ -43,11 +36,7 @@ impl Weights for Taps {
     #[allow(clippy::cast_sign_loss)] // supports and centres are positive, starts clamped
     fn prepare(&mut self, axis: Axis, filter: Filter, window: Range<usize>) -> Result<()> {
         let Axis { from, to, sides } = axis;
-        let key = Key {
-            axis,
-            filter,
-            window,
-        };
+        let key = (axis, filter, window.clone());
         if self.key.as_ref() == Some(&key) {
             return Ok(());
         }
@@ -65,19 +54,15 @@ impl Weights for Taps {
         }
         let most = most.min(from);
         self.stride = most.next_multiple_of(2);
-        let count = key.window.len() * self.stride;
+        let count = window.len() * self.stride;
         self.spans.clear();
         self.weights.clear();
         self.pairs.clear();
-        reserve_growing(&mut self.spans, key.window.len())?;
+        reserve_growing(&mut self.spans, window.len())?;
         reserve_growing(&mut self.weights, count)?;
         reserve_growing(&mut self.pairs, count)?;
         self.weights.resize(count, 0);
-        for (output, fixed) in key
-            .window
-            .clone()
-            .zip(self.weights.chunks_exact_mut(self.stride))
-        {
+        for (output, fixed) in window.zip(self.weights.chunks_exact_mut(self.stride)) {
             let center = first + (output as f64 + 0.5) * scale;
             let start = (center - support + 0.5).max(0.0) as usize;
             let end = ((center + support + 0.5) as usize).min(from);

@@ -52,12 +52,12 @@ impl RandomCrop {
 /// Draws where a rectangle of `size` (rows, columns) lies in an image.
 pub(in crate::image) fn place(draws: &mut Draws, size: (usize, usize), image: Shape) -> Region {
     let (height, width) = size;
-    Region {
-        top: draws.below((image.height - height + 1) as u32) as usize,
-        left: draws.below((image.width - width + 1) as u32) as usize,
+    Region::new(
+        draws.below((image.height - height + 1) as u32) as usize,
+        draws.below((image.width - width + 1) as u32) as usize,
         height,
         width,
-    }
+    )
 }
 
 /// Adds rows above and below, and columns on the left and right, with the pixels of `pad`.
@@ -97,6 +97,7 @@ impl AreaRange {
         (0..TRIES).map(|_| self.draw(draws, area)).find(fit)
     }
 
+    /// Draws the sides of a rectangle.
     ///
     /// Uses the precision of torchvision's `RandomResizedCrop.get_params`: the ratio and its logarithm are
     /// single, the rest is double.
@@ -158,11 +159,6 @@ impl RandomResizedCrop {
         } else {
             (height, width)
         };
-        Region {
-            top: (height - h) / 2,
-            left: (width - w) / 2,
-            height: h,
-            width: w,
-        }
+        Region::new((height - h) / 2, (width - w) / 2, h, w)
     }
 }

@@ -14,17 +14,10 @@ use crate::memory::fallible::reserve_growing;
 /// Maximum fraction bits of a weight.
 const MOST_BITS: u32 = 22;
 
-#[derive(Debug, PartialEq)]
-struct Key {
-    axis: Axis,
-    interpolation: Interpolation,
-    window: Range<usize>,
-}
-
 /// Spans and weights for a window of outputs.
 #[derive(Debug, Default)]
 pub(in crate::image) struct Taps {
-    key: Option<Key>,
+    key: Option<(Axis, Interpolation, Range<usize>)>,
     /// Fraction bits of the weights.
     bits: u32,
     /// Pairs of weights kept per output.
@@ -49,22 +42,18 @@ impl Weights for Taps {
         window: Range<usize>,
     ) -> Result<()> {
         let Axis { from, to, .. } = axis;
-        let key = Key {
-            axis,
-            interpolation,
-            window,
-        };
+        let key = (axis, interpolation, window.clone());
         if self.key.as_ref() == Some(&key) {
             return Ok(());
         }
         self.key = None; // until the arrays agree with the new key
         let ruler = Ruler::new(from, to, interpolation);
-        self.reserve(&ruler, &key)?;
+        self.reserve(&ruler, window.len())?;
         let mut largest = 0.0_f64;
         for output in 0..to {
             // The precision depends on all weights, also on those outside of the window.
             let span = ruler.weigh(output, &mut self.one, &mut largest);
-            if key.window.contains(&output) {
+            if window.contains(&output) {
                 self.one.resize(self.stride * 2, 0.0);
                 self.exact.extend_from_slice(&self.one);
                 self.spans.push(span);
@@ -100,9 +89,8 @@ impl Weights for Taps {
 }
 
 impl Taps {
-    /// Empties the arrays and makes room in them.
-    fn reserve(&mut self, ruler: &Ruler, key: &Key) -> Result<()> {
-        let count = key.window.len();
+    /// Empties the arrays and makes room in them for `count` outputs.
+    fn reserve(&mut self, ruler: &Ruler, count: usize) -> Result<()> {
         self.stride = ruler.most.min(ruler.from).div_ceil(2);
         self.spans.clear();
         self.pairs.clear();

@@ -37,33 +37,6 @@ impl Vector {
     }
 }
 
-/// Scales [`ROWS`] rows of RGB; otherwise as [`across_row`](Weights::across_row). `source` is the bytes and how many
-/// lie between the starts of two rows; it extends at least
-/// [`SLACK_BYTES`](crate::image::frame::SLACK_BYTES) beyond the last pixel.
-pub(in crate::image) fn across_rows<W: Weights>(
-    _: Vector,
-    weights: &W,
-    source: (&[u8], usize),
-    left: usize,
-    targets: [&mut [u8]; ROWS],
-) {
-    // SAFETY: a `Vector` exists only where `detect` found the instructions.
-    unsafe { rgb_across(source, left, weights, targets) }
-}
-
-/// As [`down_row`](Weights::down_row), for rows of at least [`LANES`] bytes.
-pub(in crate::image) fn down_row_wide<W: Weights>(
-    _: Vector,
-    weights: &W,
-    source: &[u8],
-    stride: usize,
-    output: usize,
-    target: &mut [u8],
-) {
-    // SAFETY: a `Vector` exists only where `detect` found the instructions.
-    unsafe { wide_down(source, stride, weights, output, target) }
-}
-
 /// Sums of products with the parts of weights; the second of a weight of 16 bits stays zero.
 type Sums = [__m256i; 2];
 
@@ -73,7 +46,7 @@ const fn parts<W: Weights>() -> usize {
 }
 
 #[target_feature(enable = "avx2")]
-fn rgb_across<W: Weights>(
+pub(super) fn rgb_across<W: Weights>(
     source: (&[u8], usize),
     left: usize,
     weights: &W,
@@ -122,7 +95,7 @@ fn column<W: Weights>(
 }
 
 #[target_feature(enable = "avx2")]
-fn wide_down<W: Weights>(
+pub(super) fn wide_down<W: Weights>(
     source: &[u8],
     stride: usize,
     weights: &W,

@@ -28,35 +28,8 @@ impl Vector {
     }
 }
 
-/// Scales [`ROWS`] rows of RGB; otherwise as [`across_row`](Weights::across_row). `source` is the bytes and how many
-/// lie between the starts of two rows; it extends at least
-/// [`SLACK_BYTES`](crate::image::frame::SLACK_BYTES) beyond the last pixel.
-pub(in crate::image) fn across_rows<W: Weights>(
-    _: Vector,
-    weights: &W,
-    source: (&[u8], usize),
-    left: usize,
-    targets: [&mut [u8]; ROWS],
-) {
-    // SAFETY: a `Vector` exists only where the instructions do.
-    unsafe { rgb_across(source, left, weights, targets) }
-}
-
-/// As [`down_row`](Weights::down_row), for rows of at least [`LANES`] bytes.
-pub(in crate::image) fn down_row_wide<W: Weights>(
-    _: Vector,
-    weights: &W,
-    source: &[u8],
-    stride: usize,
-    output: usize,
-    target: &mut [u8],
-) {
-    // SAFETY: a `Vector` exists only where the instructions do.
-    unsafe { wide_down(source, stride, weights, output, target) }
-}
-
 #[target_feature(enable = "neon")]
-fn rgb_across<W: Weights>(
+pub(super) fn rgb_across<W: Weights>(
     (source, stride): (&[u8], usize),
     left: usize,
     weights: &W,
@@ -82,7 +55,7 @@ fn rgb_across<W: Weights>(
 }
 
 #[target_feature(enable = "neon")]
-fn wide_down<W: Weights>(
+pub(super) fn wide_down<W: Weights>(
     source: &[u8],
     stride: usize,
     weights: &W,

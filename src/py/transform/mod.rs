@@ -45,12 +45,9 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
         }
         "crop" => {
             let (top, left, height, width) = only(op)?;
-            Ok(Op::Action(Action::Crop(Region {
-                top,
-                left,
-                height,
-                width,
-            })))
+            Ok(Op::Action(Action::Crop(Region::new(
+                top, left, height, width,
+            ))))
         }
         "flip_fixed" => Ok(Op::Action(if only(op)? {
             Action::FlipVertical

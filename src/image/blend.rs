@@ -1,9 +1,9 @@
 //! Images blended with a degenerate version of themselves: `PIL.ImageEnhance`.
 
 use super::curve::Curve;
-use super::grey;
-use crate::image::to_byte::{double_to_byte, to_byte};
-use crate::image::{Frame, Pixels};
+use super::luma::{pillow_grey_sum, pillow_greys};
+use super::to_byte::{double_to_byte, to_byte};
+use super::{Frame, Pixels};
 use crate::wide::wide;
 use crate::{Error, Result};
 
@@ -13,10 +13,6 @@ pub(super) struct Blend(f32);
 
 impl Blend {
     /// Takes a factor: 0 is the degenerate version, 1 the image; results of any other are clipped to bytes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Transform`]: a factor that is not finite.
     pub(super) fn new(factor: f64) -> Result<Self> {
         let alpha = factor as f32;
         if alpha.is_finite() {
@@ -52,56 +48,37 @@ impl Blend {
 }
 
 /// Blends with black.
-pub(in crate::image) fn brightness(
-    factor: f64,
-    source: Pixels<'_>,
-    target: &mut Frame,
-) -> Result<()> {
+pub(super) fn brightness(factor: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     let blend = Blend::new(factor)?;
     Curve::new(|value| blend.mix(0, value)).apply(source, target)
 }
 
 /// Blends with the mean of the image's grey values, halves up.
-pub(in crate::image) fn contrast(
-    factor: f64,
-    source: Pixels<'_>,
-    target: &mut Frame,
-) -> Result<()> {
+pub(super) fn contrast(factor: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     let blend = Blend::new(factor)?;
     let pixels = source.height() * source.width();
     let mean = if pixels == 0 {
         0
     } else {
-        double_to_byte(grey::sum(source) as f64 / pixels as f64 + 0.5)
+        double_to_byte(pillow_grey_sum(source) as f64 / pixels as f64 + 0.5)
     };
     Curve::new(|value| blend.mix(mean, value)).apply(source, target)
 }
 
 /// Blends with the grey image.
-pub(in crate::image) fn saturation(
-    factor: f64,
-    source: Pixels<'_>,
-    target: &mut Frame,
-) -> Result<()> {
+pub(super) fn saturation(factor: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     let blend = Blend::new(factor)?;
-    target.reset(source.shape())?;
-    for (row, into) in source.rows().zip(target.rows_mut()) {
-        if source.channels() == 1 {
-            into.copy_from_slice(row);
-            continue;
-        }
-        grey::fill(row, into);
-        blend.onto(into, row);
+    if source.channels() == 1 {
+        return target.copy(source);
     }
-    Ok(())
+    target.fill_rows(source, |row, into| {
+        pillow_greys(row, into);
+        blend.onto(into, row);
+    })
 }
 
 /// Blends with the image after `PIL.ImageFilter.SMOOTH`, which leaves the outermost pixels unchanged.
-pub(in crate::image) fn sharpness(
-    factor: f64,
-    source: Pixels<'_>,
-    target: &mut Frame,
-) -> Result<()> {
+pub(super) fn sharpness(factor: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     let blend = Blend::new(factor)?;
     target.reset(source.shape())?;
     let height = source.height();

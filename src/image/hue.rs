@@ -1,7 +1,7 @@
 //! Rotation around the colour wheel: torchvision's `adjust_hue` on Pillow's HSV images.
 
-use crate::image::to_byte::double_to_byte;
-use crate::image::{Frame, Pixels};
+use super::to_byte::double_to_byte;
+use super::{Frame, Pixels};
 use crate::wide::wide;
 use crate::{Error, Result};
 
@@ -9,11 +9,7 @@ use crate::{Error, Result};
 const LANES: usize = 32;
 
 /// Rotates the hue by `factor` of the wheel. Grey images have no hue and stay.
-///
-/// # Errors
-///
-/// [`Error::Transform`]: `factor` is not within -0.5 to 0.5.
-pub(in crate::image) fn hue(factor: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+pub(super) fn hue(factor: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     if !(-0.5..=0.5).contains(&factor) {
         return Err(Error::transform(
             format!("turn the hue by {factor}"),
@@ -21,14 +17,12 @@ pub(in crate::image) fn hue(factor: f64, source: Pixels<'_>, target: &mut Frame)
         ));
     }
     let steps = ((factor * 255.0) as i8).cast_unsigned(); // towards zero; hues wrap around
-    target.reset(source.shape())?;
-    for (row, into) in source.rows().zip(target.rows_mut()) {
+    target.fill_rows(source, |row, into| {
         into.copy_from_slice(row);
         if source.channels() == 3 {
             turn_row(into.as_chunks_mut::<3>().0, steps);
         }
-    }
-    Ok(())
+    })
 }
 
 fn turn_row(row: &mut [[u8; 3]], steps: u8) {

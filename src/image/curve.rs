@@ -1,8 +1,8 @@
 //! Curves: a new value for each byte value, wherever in the image it is. Some are computed from the histogram:
 //! `PIL.ImageOps.autocontrast` and `equalize`.
 
-use crate::image::to_byte::double_to_byte;
-use crate::image::{Frame, Pixels};
+use super::to_byte::double_to_byte;
+use super::{Frame, Pixels};
 use crate::{Error, Result};
 
 /// The new value of each of the 256 values.
@@ -17,13 +17,11 @@ impl Curve {
 
     /// Applies the same curve to all channels.
     pub(super) fn apply(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
-        target.reset(source.shape())?;
-        for (row, into) in source.rows().zip(target.rows_mut()) {
+        target.fill_rows(source, |row, into| {
             for (&value, into) in row.iter().zip(into) {
                 *into = self.0[usize::from(value)];
             }
-        }
-        Ok(())
+        })
     }
 }
 
@@ -32,27 +30,21 @@ fn apply_each(curves: &[Curve; 3], source: Pixels<'_>, target: &mut Frame) -> Re
     if source.channels() == 1 {
         return curves[0].apply(source, target);
     }
-    target.reset(source.shape())?;
-    for (row, into) in source.rows().zip(target.rows_mut()) {
+    target.fill_rows(source, |row, into| {
         let pixels = row.as_chunks::<3>().0.iter();
         for (pixel, into) in pixels.zip(into.as_chunks_mut::<3>().0) {
             *into = std::array::from_fn(|channel| curves[channel].0[usize::from(pixel[channel])]);
         }
-    }
-    Ok(())
+    })
 }
 
 /// Inverts the image.
-pub(in crate::image) fn invert(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+pub(super) fn invert(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     Curve::new(|value| 255 - value).apply(source, target)
 }
 
 /// Keeps the highest `bits` of each value.
-///
-/// # Errors
-///
-/// [`Error::Transform`]: `bits` is not within 1 to 8.
-pub(in crate::image) fn posterize(bits: u8, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+pub(super) fn posterize(bits: u8, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     if !(1..=8).contains(&bits) {
         return Err(Error::transform(
             format!("posterize to {bits} bits"),
@@ -64,11 +56,7 @@ pub(in crate::image) fn posterize(bits: u8, source: Pixels<'_>, target: &mut Fra
 }
 
 /// Inverts values of at least `threshold`.
-pub(in crate::image) fn solarize(
-    threshold: f64,
-    source: Pixels<'_>,
-    target: &mut Frame,
-) -> Result<()> {
+pub(super) fn solarize(threshold: f64, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     let becomes = |value: u8| {
         if f64::from(value) < threshold {
             value
@@ -83,7 +71,7 @@ pub(in crate::image) fn solarize(
 type Counts = [u64; 256];
 
 /// Stretches each channel, so that its darkest value becomes black and its lightest white.
-pub(in crate::image) fn autocontrast(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+pub(super) fn autocontrast(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     apply_each(
         &count(source).map(|counts| stretch(&counts)),
         source,
@@ -92,7 +80,7 @@ pub(in crate::image) fn autocontrast(source: Pixels<'_>, target: &mut Frame) -> 
 }
 
 /// Equalizes each channel's histogram.
-pub(in crate::image) fn equalize(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+pub(super) fn equalize(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     apply_each(&count(source).map(|counts| spread(&counts)), source, target)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::Result;
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 
 /// Bytes that threads may need while they make values, also where fewer are kept.
 const AT_ONCE: usize = 1 << 30;
@@ -115,8 +115,7 @@ impl<T> Cache<T> {
             if other == Other::Leave {
                 return Ok(None);
             }
-            let waited = self.made.wait(state);
-            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = wait(&self.made, state);
         }
         state.entries.insert(key, Entry::Making);
         state.making += bytes;

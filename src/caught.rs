@@ -2,6 +2,7 @@
 //!
 //! Owns the panic hook, which is silent for these and passes all others on.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
@@ -32,10 +33,6 @@ impl Drop for Caught {
 }
 
 /// Runs `foreign`; if it panics, returns the panic's message and prints nothing.
-///
-/// # Errors
-///
-/// The panic's message.
 pub(crate) fn caught<T>(foreign: impl FnOnce() -> T) -> Result<T, Box<str>> {
     static HOOK: Once = Once::new();
     if !HOOK.is_completed() {
@@ -44,11 +41,13 @@ pub(crate) fn caught<T>(foreign: impl FnOnce() -> T) -> Result<T, Box<str>> {
     let begun = Caught::begin();
     let ran = catch_unwind(AssertUnwindSafe(foreign));
     drop(begun);
-    ran.map_err(|panic| {
-        let words = panic.downcast_ref::<String>().map(String::as_str);
-        let words = words.or_else(|| panic.downcast_ref().copied());
-        words.unwrap_or("it stopped").into()
-    })
+    ran.map_err(|panic| words(&*panic).unwrap_or("it stopped").into())
+}
+
+/// Returns the message of a panic.
+pub(crate) fn words(panic: &(dyn Any + Send)) -> Option<&str> {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    words.or_else(|| panic.downcast_ref().copied())
 }
 
 fn install() {

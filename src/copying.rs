@@ -6,9 +6,9 @@
 
 use crate::fork::Uninherited;
 use crate::memory::Transfer;
-use crate::pool::{Notifier, Pool, Source};
+use crate::pool::{Pool, Source};
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 
 /// More threads than this do not copy faster: memory is the limit.
 const THREADS: usize = 4;
@@ -58,14 +58,8 @@ impl Copying {
             lock: Mutex::new(()),
             over: Condvar::new(),
         });
-        let pool = Pool::global();
         // A closed pool has no threads: `wait` makes the copy.
-        if pool
-            .register(Arc::clone(&shared) as Arc<dyn Source>)
-            .is_ok()
-        {
-            pool.notify(pieces.min(THREADS));
-        }
+        Pool::global().offer(shared.clone(), pieces.min(THREADS));
         Self(Uninherited::new(shared))
     }
 
@@ -84,14 +78,10 @@ impl Shared {
     fn end(self: &Arc<Self>) {
         let mut guard = lock(&self.lock);
         while !self.transfer.is_over() {
-            guard = self
-                .over
-                .wait(guard)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            guard = wait(&self.over, guard);
         }
         drop(guard);
-        let source = Arc::clone(self) as Arc<dyn Source>;
-        Pool::global().unregister(&source);
+        Pool::global().unregister(self);
     }
 }
 

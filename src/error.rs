@@ -1,37 +1,27 @@
 //! The one error of the crate. Variants carry data; `Display` writes the sentence once.
 
-mod context;
 mod fault;
-mod image_mismatch;
 mod mismatch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use context::{broadcast, whose};
 pub use fault::{Fault, Reason};
-pub use image_mismatch::ImageMismatch;
-pub use mismatch::Mismatch;
+pub use mismatch::{ImageMismatch, Mismatch};
 
 /// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure with its data: the file or the sample, the limits, the reason.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // fields whose names say it
 pub enum Error {
     /// An index outside of the dataset.
     #[error("index {index} is out of range for a dataset of {len} samples")]
-    Index {
-        /// The index that the sampler returned.
-        index: i64,
-        /// Number of samples in the dataset.
-        len: usize,
-    },
+    Index { index: i64, len: usize },
     /// A file could not be opened or read. The kind of `source` decides the exception's class.
     #[error("cannot read {path:?}: {source}")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
     /// A worker process cannot be reached, or sent a malformed message.
@@ -39,7 +29,6 @@ pub enum Error {
     Link {
         /// A verb, with its preposition: `hear from`.
         what: &'static str,
-        /// The system's error.
         source: std::io::Error,
     },
     /// A file has changed since its column was made.
@@ -47,14 +36,7 @@ pub enum Error {
         "cannot read {path:?}: it has changed since the column was made (from {then} to {now} \
          bytes); make the column again"
     )]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// Its size then, in bytes.
-        then: u64,
-        /// Its size now, in bytes.
-        now: u64,
-    },
+    Changed { path: PathBuf, then: u64, now: u64 },
     /// The bytes are not a valid image, array or text.
     #[error("cannot decode {path:?}: {reason}")]
     Decode {
@@ -76,7 +58,6 @@ pub enum Error {
     Fallback {
         /// Its exception, opaque to the core.
         source: Box<dyn std::error::Error + Send + Sync>,
-        /// The class of the error.
         fault: Fault,
     },
     /// An operation or an output cannot be applied.
@@ -84,7 +65,6 @@ pub enum Error {
     Transform {
         /// The operation, as a verb phrase: `resize to 0x32`.
         what: String,
-        /// The reason.
         reason: String,
     },
     /// An operation cannot be applied to this image. The message is that of the library.
@@ -92,7 +72,6 @@ pub enum Error {
     ImageMismatch {
         /// The file, which a note names; empty when the image did not come from one.
         path: PathBuf,
-        /// The requirement that the image does not meet.
         source: ImageMismatch,
     },
     /// The batch sampler returned an empty batch.
@@ -104,11 +83,8 @@ pub enum Error {
          at entry {position}"
     )]
     Unequal {
-        /// Shape of the first sample.
         first: Vec<usize>,
-        /// Shape of the first sample that differs.
         other: Vec<usize>,
-        /// Its position in the batch.
         position: usize,
     },
     /// An image has another number of channels than the output has elements for. The message is torch's.
@@ -121,38 +97,26 @@ pub enum Error {
     },
     /// Some samples of one batch are tensors, and this one is a list. The message is torch's.
     #[error("expected Tensor as element {position} in argument 0, but got list")]
-    NotTensor {
-        /// Its position in the batch.
-        position: usize,
-    },
+    NotTensor { position: usize },
     /// Lists of one batch have different lengths. The message is torch's.
     #[error("each element in list of batch should be of equal size")]
     UnequalLists {
-        /// Shape of the first sample.
         first: Vec<usize>,
-        /// Shape of the first sample that differs.
         other: Vec<usize>,
     },
     /// An error of one field of a batch.
     #[error("{source}")]
-    Leaf {
-        /// The field's number among the leaves of the program.
-        leaf: usize,
-        /// Its error.
-        source: Box<Error>,
-    },
+    Leaf { leaf: usize, source: Box<Error> },
     /// Samples that do not form one field.
     #[error("cannot collate field {field}: {mismatch}")]
     Mismatch {
         /// The field, as Python writes its name.
         field: Box<str>,
-        /// The difference between the samples.
         mismatch: Mismatch,
     },
     /// An error about one sample of the dataset.
     #[error("{source} (it is sample {index} of the dataset)")]
     OfSample {
-        /// The dataset index.
         index: i64,
         /// The error, in terms of the batch.
         source: Box<Error>,
@@ -163,9 +127,7 @@ pub enum Error {
     /// A batch that native code cannot collate, and Python does.
     #[error("{source}")]
     Declined {
-        /// The dataset indices of the batch.
         indices: Vec<i64>,
-        /// The reason.
         source: Box<Error>,
     },
     /// A sample that exceeds its column.
@@ -174,13 +136,9 @@ pub enum Error {
          they those of the column, or were they changed meanwhile?)"
     )]
     Offsets {
-        /// The sample.
         index: usize,
-        /// Its start.
         start: i64,
-        /// Its end.
         end: i64,
-        /// Number of values in the column.
         len: usize,
     },
     /// A sample with another shape than expected.
@@ -188,37 +146,23 @@ pub enum Error {
     Shape {
         /// Its shape by the header, or by the column.
         expected: Vec<usize>,
-        /// The shape that it has.
         found: Vec<usize>,
     },
     /// A text that is not valid UTF-8.
     #[error("text {index} cannot be read: {source}")]
     Utf8 {
-        /// The sample.
         index: usize,
-        /// The first invalid byte.
         source: std::str::Utf8Error,
     },
     /// An invalid length.
     #[error("sample {index} has length {length}; a length is an integer from 0 to 4294967295")]
-    Length {
-        /// The sample.
-        index: usize,
-        /// Its length.
-        length: i64,
-    },
+    Length { index: usize, length: i64 },
     /// More samples than a plan supports.
     #[error("cannot plan batches of a dataset of {len} samples; the limit is 2^32 - 1")]
-    Lengths {
-        /// Number of samples.
-        len: usize,
-    },
+    Lengths { len: usize },
     /// A dtype that columns do not support.
     #[error("a column cannot hold elements of dtype {name}")]
-    Dtype {
-        /// Its name.
-        name: String,
-    },
+    Dtype { name: String },
     /// Columns that cannot be concatenated.
     #[error(
         "cannot concatenate {first} and {other}: samples of a column have one kind, dtype and number of dimensions"
@@ -232,11 +176,8 @@ pub enum Error {
     /// A table without the requested column.
     #[error("{path:?} has no column {column:?}; it has {names}")]
     NoColumn {
-        /// The file.
         path: PathBuf,
-        /// The column.
         column: String,
-        /// The columns that it has.
         names: String,
     },
     /// A column of a table whose values cannot be samples.
@@ -246,9 +187,7 @@ pub enum Error {
          \"struct.field\""
     )]
     Unfit {
-        /// The file.
         path: PathBuf,
-        /// The column.
         column: String,
         /// The type of the values.
         kind: String,
@@ -259,9 +198,7 @@ pub enum Error {
          them before the table is written, or drop their rows"
     )]
     Null {
-        /// The file.
         path: PathBuf,
-        /// The column.
         column: String,
         /// The row, in the file.
         row: usize,
@@ -269,7 +206,6 @@ pub enum Error {
     /// An array whose shape and strides do not describe its memory.
     #[error("an array of shape {shape:?} with byte strides {strides:?} cannot be a column")]
     Layout {
-        /// Its shape.
         shape: Vec<usize>,
         /// Its strides, in bytes.
         strides: Vec<isize>,
@@ -279,17 +215,12 @@ pub enum Error {
     Memory {
         /// The file; empty for memory of the batch itself.
         path: PathBuf,
-        /// The size that was requested.
         bytes: usize,
-        /// The system's error.
         source: std::io::Error,
     },
     /// The code of a sample panicked.
     #[error("internal error, please report it: a loading thread panicked: {message}")]
-    Panic {
-        /// The panic's message.
-        message: String,
-    },
+    Panic { message: String },
     /// The memory of a column was exchanged without notice.
     #[error(
         "{tensor} was moved to other memory{}, in a way that cannot be tracked; its rows may be \
@@ -308,7 +239,6 @@ pub enum Error {
          {computing} are decoding; raise timeout, or num_workers if they are busy rather than stuck"
     )]
     Timeout {
-        /// The limit, in seconds.
         timeout_s: f64,
         /// Threads that read.
         fetching: usize,
@@ -317,10 +247,7 @@ pub enum Error {
     },
     /// No native thread can be started.
     #[error("cannot start a native thread: {source}; is the number of processes limited?")]
-    Threads {
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Threads { source: std::io::Error },
     /// The native threads were stopped, because the interpreter exits.
     #[error("fastload's threads are stopped: the interpreter is exiting")]
     Closed,
@@ -337,31 +264,108 @@ pub enum Error {
     Forked,
     /// Two executors made the same sample.
     #[error("internal error, please report it: the sample at position {position} was made twice")]
-    WrittenTwice {
-        /// Position in the batch.
-        position: usize,
-    },
+    WrittenTwice { position: usize },
     /// An executor dropped a sample without completing it.
     #[error("internal error, please report it: a sample was dropped by its executor")]
     Abandoned,
     /// An error of one of several samples copied together.
     #[error("{source}")]
-    AtPosition {
-        /// Its position among them.
-        place: usize,
-        /// Its error.
-        source: Box<Error>,
-    },
+    AtPosition { place: usize, source: Box<Error> },
     /// An error of one sample of a batch.
     #[error("{source} (sample {index}, position {position} of batch {seq})")]
     Sample {
-        /// The dataset index.
         index: i64,
-        /// Position in the batch.
         position: usize,
-        /// The batch.
         seq: u64,
-        /// The error of the sample.
         source: Box<Error>,
     },
+}
+
+impl Error {
+    /// Makes the error of a file that cannot be read.
+    pub fn read(path: &Path, source: std::io::Error) -> Error {
+        Error::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Makes the error of a failed allocation; [`Error::of_file`] adds the file.
+    pub fn memory(bytes: usize, source: std::io::Error) -> Error {
+        Error::Memory {
+            path: PathBuf::new(),
+            bytes,
+            source,
+        }
+    }
+
+    /// Adds the position of the sample among several; a position that it has already is counted from `place`.
+    #[must_use]
+    pub fn at(self, place: usize) -> Error {
+        let (before, source) = self.placed();
+        Error::AtPosition {
+            place: place + before,
+            source: Box::new(source),
+        }
+    }
+
+    /// Returns the position of the sample among several, and the error itself.
+    pub fn placed(self) -> (usize, Error) {
+        match self {
+            Error::AtPosition { place, source } => (place, *source),
+            other => (0, other),
+        }
+    }
+
+    /// Makes the error of bytes that cannot be decoded; [`Error::of_file`] adds the file.
+    pub fn decode(reason: impl Into<String>) -> Error {
+        Error::Decode {
+            path: PathBuf::new(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Makes the error of an operation that cannot be applied; `what` is a verb phrase.
+    pub fn transform(what: impl Into<String>, reason: impl Into<String>) -> Error {
+        Error::Transform {
+            what: what.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Adds the file to an error about its contents that names none.
+    #[must_use]
+    pub fn of_file(mut self, file: &Path) -> Error {
+        if let Error::Memory { path, .. }
+        | Error::Decode { path, .. }
+        | Error::TooSlow { path, .. }
+        | Error::ImageMismatch { path, .. } = &mut self
+            && path.as_os_str().is_empty()
+        {
+            file.clone_into(path);
+        }
+        self
+    }
+}
+
+/// Returns what memory is for: a file, or a batch.
+fn whose(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        "a batch".into()
+    } else {
+        format!("{:?}", path.to_string_lossy())
+    }
+}
+
+/// Returns torch's message for in-place arithmetic on tensors of these shapes.
+fn broadcast(got: &[usize], wanted: &[usize]) -> String {
+    let sizes = got.iter().zip(wanted).enumerate();
+    let differs = sizes.into_iter().find(|(_, (got, wanted))| got != wanted);
+    match differs {
+        Some((at, (got, wanted))) if *got != 1 => format!(
+            "The size of tensor a ({got}) must match the size of tensor b ({wanted}) at \
+             non-singleton dimension {at}"
+        ),
+        _ => format!("output with shape {got:?} doesn't match the broadcast shape {wanted:?}"),
+    }
 }

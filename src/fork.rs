@@ -16,12 +16,13 @@
 //! Refuses to do anything else at a fork: the handlers only count, and wait for [`undivided`] work.
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 pub use gate::undivided;
+
+use crate::error::{Error, Result};
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static HANDLER: Once = Once::new();
@@ -114,6 +115,7 @@ impl<T: Send + Sync> Drop for Renewed<T> {
 }
 
 /// A value that a forked child does not inherit: it is leaked there, untouched.
+#[derive(Debug)]
 pub struct Uninherited<T> {
     value: ManuallyDrop<T>,
     birth: u64,
@@ -133,6 +135,11 @@ impl<T> Uninherited<T> {
         (!inherited(self.birth)).then_some(&*self.value)
     }
 
+    /// Returns the value; an error in a forked child.
+    pub fn here(&self) -> Result<&T> {
+        self.get().ok_or(Error::Inherited)
+    }
+
     /// Returns the value, in a forked child the parent's. A child may only `try_lock` its locks.
     pub fn even_if_inherited(&self) -> &T {
         &self.value
@@ -145,12 +152,6 @@ impl<T> Drop for Uninherited<T> {
             // SAFETY: it is not used again: this is drop.
             unsafe { ManuallyDrop::drop(&mut self.value) };
         }
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Uninherited<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Uninherited").field(&self.get()).finish()
     }
 }
 

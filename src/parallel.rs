@@ -6,11 +6,10 @@
 #![allow(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
 use std::time::Duration;
 
-use crate::pool::{Notifier, Pool, Source};
-use crate::sync::{Arc, Condvar, Mutex, lock, spin_until};
+use crate::pool::{Pool, Source};
+use crate::sync::{Arc, Condvar, Mutex, lock, spin_until, wait};
 
 /// Time for which the caller spins for the other threads: a wake-up takes longer than their last piece of work.
 const LAST_PIECE: Duration = Duration::from_micros(50);
@@ -89,24 +88,19 @@ pub fn run<F: Fn() + Sync>(threads: usize, work: &F) {
         }),
         left: Condvar::new(),
     });
-    let (pool, source) = (Pool::global(), Arc::clone(&shared) as Arc<dyn Source>);
+    let pool = Pool::global();
     // A closed pool has no threads: all work is then done here.
-    if pool.register(Arc::clone(&source)).is_ok() {
-        pool.notify(threads - 1);
-    }
+    pool.offer(shared.clone(), threads - 1);
     let outcome = catch_unwind(AssertUnwindSafe(work));
     lock(&shared.state).unjoined = 0;
     spin_until(LAST_PIECE, || lock(&shared.state).active == 0);
     let mut state = lock(&shared.state);
     while state.active > 0 {
-        state = shared
-            .left
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner);
+        state = wait(&shared.left, state);
     }
     let panicked = state.panicked;
     drop(state);
-    pool.unregister(&source);
+    pool.unregister(&shared);
     if let Err(payload) = outcome {
         resume_unwind(payload);
     }

@@ -11,7 +11,6 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
@@ -19,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::fork::Renewed;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, JoinHandle, ThreadId};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, spin_until};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, spin_until, wait_for};
 
 /// Time for which an idle thread stays before it ends.
 pub const LINGER: Duration = Duration::from_secs(3);
@@ -80,7 +79,6 @@ pub trait Notifier: Send + Sync {
 }
 
 /// See the module's documentation.
-#[derive(Debug)]
 pub struct Pool {
     state: Mutex<State>,
     work: Condvar,
@@ -105,16 +103,6 @@ struct State {
     ended: Vec<ThreadId>,
     /// Set to end idle threads at once instead of letting them linger.
     ending: bool,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
-            .field("sources", &self.sources.len())
-            .field("threads", &self.threads)
-            .field("idle", &self.idle)
-            .finish_non_exhaustive()
-    }
 }
 
 impl State {
@@ -165,8 +153,15 @@ impl Pool {
         Ok(())
     }
 
+    /// Adds a source, and announces `pieces` pieces of its work, unless the pool is closed.
+    pub fn offer(&'static self, source: Arc<dyn Source>, pieces: usize) {
+        if self.register(source).is_ok() {
+            self.notify(pieces);
+        }
+    }
+
     /// Removes a source; threads in the middle of a turn finish it.
-    pub fn unregister(&self, source: &Arc<dyn Source>) {
+    pub fn unregister(&self, source: &Arc<impl Source + ?Sized>) {
         let mut state = lock(&self.state);
         let removed = state
             .sources
@@ -228,11 +223,7 @@ impl Pool {
                 break;
             }
             // A thread that finds work again signals nothing, hence the recheck every `RECHECK`.
-            state = self
-                .ended
-                .wait_timeout(state, left.min(RECHECK))
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = wait_for(&self.ended, state, left.min(RECHECK));
         }
         state.ending = self.is_closed();
         let ended = state.reap();
@@ -316,11 +307,7 @@ impl Pool {
             let deadline = Instant::now() + LINGER;
             let mut left = LINGER;
             while self.signals() == seen && !state.ending && !left.is_zero() {
-                state = self
-                    .work
-                    .wait_timeout(state, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                state = wait_for(&self.work, state, left);
                 left = deadline.saturating_duration_since(Instant::now());
             }
             state.idle -= 1;
@@ -460,8 +447,7 @@ mod loom_tests {
             let all = [Pieces::new(1, false), Pieces::new(1, false)];
             all.iter().for_each(|pieces| pieces.announce(1));
             all.iter().for_each(|pieces| pieces.wait(1));
-            let source = Arc::clone(&all[0]) as Arc<dyn Source>;
-            Pool::global().unregister(&source);
+            Pool::global().unregister(&all[0]);
             all[1].announce(1);
             all[1].wait(2);
         });

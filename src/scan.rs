@@ -110,15 +110,13 @@ pub fn scan<T: Send + 'static>(
         more: Condvar::new(),
     });
     let scan = Uninherited::new(scan);
-    let source: Uninherited<Arc<dyn Source>> =
-        Uninherited::new(scan.get().ok_or(Error::Forked)?.clone());
     let pool = Pool::global();
-    pool.register(source.get().ok_or(Error::Forked)?.clone())?;
+    pool.register(scan.get().ok_or(Error::Forked)?.clone())?;
     pool.notify(threads);
     let waited = wait(&scan, pool, tick);
     let scan = scan.get().ok_or(Error::Forked)?;
     lock(&scan.found).over = true;
-    pool.unregister(source.get().ok_or(Error::Forked)?);
+    pool.unregister(scan);
     waited?;
     let results = std::mem::take(&mut lock(&scan.found).results);
     let results: Option<Vec<T>> = results.into_iter().collect();

@@ -26,7 +26,8 @@ pub struct Stages {
 }
 
 impl Stages {
-    fn add(&mut self, other: &Stages) {
+    /// Adds those of another turn.
+    pub fn add(&mut self, other: &Stages) {
         self.read += other.read;
         self.decode += other.decode;
         self.transform += other.transform;
@@ -36,7 +37,7 @@ impl Stages {
 }
 
 /// The counters of a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Stages of all finished turns; durations of concurrent threads add up.
     pub stages: Stages,
@@ -68,11 +69,11 @@ pub struct Stats {
     pub marks: Marks,
     active: usize,
     permitted: usize,
-    since: Instant,
+    since: Option<Instant>,
 }
 
 /// The consumer's behaviour since [`Marks::restart`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Marks {
     /// When a batch was handed over; None while the consumer waits for one.
     returned: Option<Instant>,
@@ -82,21 +83,11 @@ pub struct Marks {
     steps: Vec<Duration>,
     /// Number of calls.
     calls: usize,
-    /// Minimum and maximum of the batches that a call found ready.
-    ready: (usize, usize),
+    /// Minimum and maximum of the batches that a call found ready, once there was one.
+    ready: Option<(usize, usize)>,
 }
 
 impl Marks {
-    fn new() -> Marks {
-        Marks {
-            returned: None,
-            called: None,
-            steps: Vec::with_capacity(STEPS),
-            calls: 0,
-            ready: (usize::MAX, 0),
-        }
-    }
-
     /// Records a call of the consumer that found `ready` batches; only the first until one is handed over.
     /// Returns the time since the last hand-over.
     fn called(&mut self, ready: usize) -> Option<Duration> {
@@ -110,7 +101,8 @@ impl Marks {
             self.steps[self.calls % STEPS] = step;
         }
         self.calls += 1;
-        self.ready = (self.ready.0.min(ready), self.ready.1.max(ready));
+        let (least, most) = self.ready.unwrap_or((ready, ready));
+        self.ready = Some((least.min(ready), most.max(ready)));
         Some(step)
     }
 
@@ -130,7 +122,7 @@ impl Marks {
 
     /// Returns the fewest batches that a call found ready, and the most.
     pub fn ready(&self) -> (usize, usize) {
-        (self.ready.0.min(self.ready.1), self.ready.1)
+        self.ready.unwrap_or_default()
     }
 
     /// Forgets all but whether the consumer is computing.
@@ -138,7 +130,7 @@ impl Marks {
         *self = Marks {
             returned: self.returned,
             called: self.called,
-            ..Marks::new()
+            ..Marks::default()
         };
     }
 }
@@ -147,41 +139,10 @@ impl Stats {
     /// Starts counting now, with this many threads permitted.
     pub fn new(permitted: usize) -> Stats {
         Stats {
-            stages: Stages::default(),
-            wait: Duration::ZERO,
-            made_here: Duration::ZERO,
-            stepped: Duration::ZERO,
-            called: Duration::ZERO,
-            batches: 0,
-            taken: 0,
-            samples: 0,
-            busy: Duration::ZERO,
-            idle: Duration::ZERO,
-            making: Quantiles::default(),
-            computing: Quantiles::default(),
-            waiting: Quantiles::default(),
-            marks: Marks::new(),
-            active: 0,
             permitted,
-            since: Instant::now(),
+            since: Some(Instant::now()),
+            ..Stats::default()
         }
-    }
-
-    /// Adds the stages of a turn.
-    pub fn add(&mut self, stages: &Stages) {
-        self.stages.add(stages);
-    }
-
-    /// Notes that a batch is finished now which a thread has begun with then, if one has.
-    pub fn made(&mut self, begun: Option<Instant>, now: Instant) {
-        if let Some(begun) = begun {
-            self.making.add(now - begun, 1);
-        }
-    }
-
-    /// Notes what it took to compute samples, one at least.
-    pub fn computed(&mut self, samples: u32, elapsed: Duration) {
-        self.computing.add(elapsed / samples, samples);
     }
 
     /// Notes that a batch of this many samples is handed over.
@@ -202,9 +163,9 @@ impl Stats {
     /// Notes how many threads are at work and permitted from now on.
     pub fn threads(&mut self, active: usize, permitted: usize) {
         let now = Instant::now();
-        let elapsed = now - self.since;
+        let elapsed = self.since.map_or(Duration::ZERO, |since| now - since);
         self.busy += elapsed * self.active as u32;
         self.idle += elapsed * self.permitted.saturating_sub(self.active) as u32;
-        (self.active, self.permitted, self.since) = (active, permitted, now);
+        (self.active, self.permitted, self.since) = (active, permitted, Some(now));
     }
 }

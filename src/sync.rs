@@ -2,6 +2,7 @@
 //! loom"`). Reference counts are std's in both: loom checks which thread waits for which.
 
 pub use std::sync::Arc;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 #[cfg(loom)]
@@ -48,9 +49,22 @@ pub fn spin_until(limit: Duration, is_so: impl Fn() -> bool) -> bool {
 /// Locks `mutex`, even if a holder panicked: every critical section of this crate leaves its data consistent
 /// before it can panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a signal; as [`lock`], even if a holder panicked.
+pub fn wait<'a, T>(signal: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    signal.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a signal for `time` at most.
+pub fn wait_for<'a, T>(
+    signal: &Condvar,
+    guard: MutexGuard<'a, T>,
+    time: Duration,
+) -> MutexGuard<'a, T> {
+    let waited = signal.wait_timeout(guard, time);
+    waited.unwrap_or_else(PoisonError::into_inner).0
 }
 
 /// Runs a model in every interleaving of its threads, or in those with at most `preemptions` preemptions;

@@ -104,6 +104,17 @@ impl PaddedRow<'_> {
     }
 }
 
+/// Returns the strides of an array in C order, in bytes.
+pub fn packed_strides(shape: &[usize], itemsize: usize) -> Vec<isize> {
+    let mut strides = vec![0; shape.len()];
+    let mut packed = itemsize;
+    for (stride, &size) in strides.iter_mut().zip(shape).rev() {
+        *stride = packed.cast_signed();
+        packed = packed.saturating_mul(size);
+    }
+    strides
+}
+
 /// Copies an array to C order.
 pub fn copy(array: Array<'_>, itemsize: usize, out: &mut [u8]) {
     let row = PaddedRow {

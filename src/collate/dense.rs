@@ -43,11 +43,6 @@ impl Dense {
             .collect()
     }
 
-    /// Returns its shape.
-    pub(crate) fn sizes(&self) -> Shape {
-        Shape::from_slice(&self.shape)
-    }
-
     /// Converts the elements to `to`.
     pub(super) fn cast(self, to: Dtype) -> Result<Dense> {
         let Some(cast) = Cast::new(self.dtype, to) else {
@@ -65,16 +60,13 @@ impl Dense {
 }
 
 /// Returns the bytes of an array; saturates.
-pub(super) fn bytes_of(shape: &[usize], itemsize: usize) -> usize {
-    if shape.contains(&0) {
-        return 0;
-    }
+pub fn bytes_of(shape: &[usize], itemsize: usize) -> usize {
     let sizes = shape.iter();
     sizes.fold(itemsize, |bytes, &size| bytes.saturating_mul(size))
 }
 
 /// Makes an int64 array.
-pub(super) fn int64s(shape: Shape, numbers: impl Iterator<Item = usize>) -> Result<Dense> {
+pub fn int64s(shape: Shape, numbers: impl Iterator<Item = usize>) -> Result<Dense> {
     let mut memory = lease(bytes_of(&shape, 8))?;
     for (place, number) in memory.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
         *place = (number.cast_signed() as i64).to_ne_bytes();

@@ -23,10 +23,6 @@ pub type Element = [u8; 16];
 
 impl Fill {
     /// Returns the element of `dtype` with this value, rounded to the nearest for floating point dtypes.
-    ///
-    /// # Errors
-    ///
-    /// [`Mismatch::Fill`]: the dtype has no such value.
     pub fn element(self, dtype: Dtype) -> Result<Element, Mismatch> {
         self.rounded(dtype).ok_or_else(|| Mismatch::Fill {
             fill: self.to_string(),

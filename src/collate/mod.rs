@@ -8,11 +8,8 @@
 mod array;
 mod dense;
 mod fill;
-mod labels;
-mod mask;
 mod pack;
 mod packed;
-mod packing;
 mod pad;
 mod padded;
 mod ragged;
@@ -24,21 +21,19 @@ mod split;
 use crate::error::{Mismatch, Result};
 use crate::memory::{Dtype, Lease};
 
-pub use array::{Array, Side, copy};
-pub use dense::{Dense, Shape, sizes};
+pub use array::{Array, Side, copy, packed_strides};
+pub use dense::{Dense, Shape, bytes_of, int64s, sizes};
 pub use fill::{Element, Fill};
-pub use labels::Labels;
-pub use pack::Bins;
+pub use pack::{Bins, Overlong, Packing, check_aligned, lengths};
 pub use packed::{PackedColumn, PackedField, Packs, Rows};
-pub use packing::{Overlong, Packing};
 pub use pad::{Layout, Pad, Sizes};
-pub use padded::PaddedField;
+pub use padded::{Labels, PaddedField};
 pub use ragged::{JoinedField, RaggedLayout};
 pub use rule::{Mask, Method, Padding, Rule};
 pub use sample_mut::SampleMut;
 pub use slot::Slot;
 
-use dense::{bytes_of, int64s, transpose_lists};
+use dense::transpose_lists;
 
 /// One field of a finished batch.
 #[derive(Debug)]
@@ -106,16 +101,11 @@ impl Field {
     pub fn transpose_lists(self) -> Result<Field> {
         match self {
             Field::Dense(dense) => transpose_lists(dense).map(Field::Dense),
-            Field::Texts(_)
-            | Field::Bytes(_)
-            | Field::Padded(_)
-            | Field::Joined(_)
-            | Field::Packed(_)
-            | Field::Separate(_) => Ok(self),
             Field::Lists(places) => {
                 let places = places.into_iter().map(Field::transpose_lists);
                 places.collect::<Result<_>>().map(Field::Lists)
             }
+            other => Ok(other),
         }
     }
 }

@@ -5,9 +5,9 @@
 //! written once.
 
 use super::array::fill;
-use super::pack::{Placed, len};
-use super::sample_mut::SampleMut;
-use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, Shape, bytes_of, sizes};
+use super::pack::{Placed, check_aligned, len, lengths};
+use super::sample_mut::{Memory, SampleMut};
+use super::{Bins, Dense, Element, Fill, Packing, Rule, Shape, bytes_of, sizes};
 use crate::error::{Error, Result};
 use crate::memory::Cast;
 use crate::memory::{Dtype, RowsMut, Writer, lease};
@@ -60,14 +60,12 @@ pub struct PackedField {
 #[derive(Debug)]
 pub(super) struct Packed {
     packs: Packs,
-    bins: Arc<Bins>,
-    placed: Arc<[Placed]>,
+    rows: Arc<Rows>,
     shapes: Vec<Shape>,
     itemsize: usize,
     cast: Option<Cast>,
     dtype: Dtype,
     columns: Vec<Column>,
-    first_position: i64,
 }
 
 #[derive(Debug)]
@@ -77,37 +75,27 @@ struct Column {
 }
 
 /// The rows of a batch, shared by its leaves.
+#[derive(Debug)]
 pub struct Rows {
     lengths: Vec<usize>,
-    bins: Arc<Bins>,
-    placed: Arc<[Placed]>,
+    bins: Bins,
+    placed: Vec<Placed>,
     first_position: i64,
 }
 
 impl Rows {
     /// Plans the rows of a batch from the shapes of the tokens.
-    pub fn plan(rule: &Rule, packing: &Packing, shapes: &[Shape]) -> Result<Rows> {
-        let lengths = lengths(rule, shapes)?;
+    pub fn plan(rule: &Rule, packing: &Packing, shapes: &[Shape]) -> Result<Arc<Rows>> {
+        let lengths = lengths(shapes.iter().map(Shape::as_slice));
+        let lengths = lengths.map_err(|wrong| rule.error(wrong))?;
         let bins = packing.bins(&lengths).map_err(|wrong| rule.error(wrong))?;
-        Ok(Rows {
+        Ok(Arc::new(Rows {
             lengths,
-            placed: bins.placed().into(),
-            bins: Arc::new(bins),
+            placed: bins.placed(),
+            bins,
             first_position: packing.first_position,
-        })
+        }))
     }
-}
-
-/// Returns the lengths of documents; an error if one is not one-dimensional.
-fn lengths(rule: &Rule, shapes: &[Shape]) -> Result<Vec<usize>> {
-    let one = |(position, shape): (usize, &Shape)| match shape[..] {
-        [len] => Ok(len),
-        _ => Err(rule.error(Mismatch::DocumentRank {
-            position,
-            shape: shape.to_vec(),
-        })),
-    };
-    shapes.iter().enumerate().map(one).collect()
 }
 
 impl Packed {
@@ -115,20 +103,14 @@ impl Packed {
     pub(super) fn new(
         rule: &Rule,
         packs: &Packs,
-        rows: &Rows,
+        rows: &Arc<Rows>,
         dtype: Dtype,
         mut shapes: Vec<Shape>,
     ) -> Result<Packed> {
         let itemsize = dtype.itemsize();
-        let own = lengths(rule, &shapes)?;
-        let mut pairs = own.iter().zip(&rows.lengths);
-        if let Some(position) = pairs.position(|(own, tokens)| own != tokens) {
-            return Err(rule.error(Mismatch::Unaligned {
-                position,
-                len: own[position],
-                tokens: rows.lengths[position],
-            }));
-        }
+        lengths(shapes.iter().map(Shape::as_slice))
+            .and_then(|own| check_aligned(&own, &rows.lengths))
+            .map_err(|wrong| rule.error(wrong))?;
         let seen = rule.common_dtype(dtype, &mut shapes);
         let cast = Cast::new(seen, Dtype::Int64);
         let dtype = cast.map_or(seen, Cast::to);
@@ -141,7 +123,7 @@ impl Packed {
             let memory = lease(size.saturating_mul(tokens))?;
             let writer = Writer::new(memory.into(), tokens, size);
             for range in rows.bins.padding() {
-                if let Some(mut rest) = writer.rows(range) {
+                if let Ok(mut rest) = writer.rows(range) {
                     fill(&padding[..size], &mut rest);
                 }
             }
@@ -150,13 +132,11 @@ impl Packed {
         Ok(Packed {
             columns: columns.collect::<Result<_>>()?,
             packs: packs.clone(),
-            bins: rows.bins.clone(),
-            placed: rows.placed.clone(),
+            rows: rows.clone(),
             shapes,
             itemsize,
             cast,
             dtype,
-            first_position: rows.first_position,
         })
     }
 
@@ -174,7 +154,7 @@ impl Packed {
             for placed in pieces {
                 let range = placed.at..placed.at + len(&placed.piece);
                 let claimed = column.writer.rows(range);
-                places.push(claimed.ok_or(Error::WrittenTwice { position })?);
+                places.push(claimed.map_err(|_| Error::WrittenTwice { position })?);
             }
         }
         let elements = self.shapes[position].iter().product::<usize>();
@@ -184,7 +164,7 @@ impl Packed {
         } else {
             Some(lease(elements * self.itemsize)?)
         };
-        Ok(SampleMut::packed(self, position, places, memory))
+        Ok(SampleMut(Memory::Pieces(self, position, places, memory)))
     }
 
     /// Copies a sample to its pieces: from `sample`, or if that is None from the first column's piece.
@@ -217,19 +197,20 @@ impl Packed {
     }
 
     fn pieces(&self, position: usize) -> &[Placed] {
-        let placed = &self.placed;
+        let placed = &self.rows.placed;
         let first = placed.partition_point(|placed| placed.piece.sample < position);
         let count = placed[first..].partition_point(|placed| placed.piece.sample == position);
         &placed[first..first + count]
     }
 
     pub(super) fn finish(self) -> Result<PackedField> {
-        let Packed { packs, bins, .. } = self;
-        let rows = Shape::from_slice(&bins.shape());
+        let Packed { packs, rows, .. } = self;
+        let bins = &rows.bins;
+        let shape = Shape::from_slice(&bins.shape());
         let shape = if packs.is_flat {
-            sizes(rows.iter().product(), &[])
+            sizes(shape.iter().product(), &[])
         } else {
-            rows
+            shape
         };
         let made = |dtype: Dtype, write: &dyn Fn(&mut [u8])| -> Result<Dense> {
             let mut memory = lease(bytes_of(&shape, dtype.itemsize()))?;
@@ -242,7 +223,7 @@ impl Packed {
         };
         let positions = packs.positions.then(|| {
             made(Dtype::Int64, &|out| {
-                bins.write_positions(self.first_position, out);
+                bins.write_positions(rows.first_position, out);
             })
         });
         let segments = packs

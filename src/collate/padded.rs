@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::array::{Array, Side, fill};
+use super::array::{Array, Side, fill, packed_strides};
 use super::rule::Padding;
-use super::sample_mut::SampleMut;
+use super::sample_mut::{Memory, SampleMut};
 use super::{Dense, Element, Layout, Mismatch, Shape, bytes_of, int64s, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, Lease, RowsMut, Writer, lease};
@@ -105,8 +105,7 @@ impl Padded {
         }
         let range = first..first + samples;
         self.write_masks(range.clone())?;
-        let rows = self.writer.rows(range);
-        Ok(Some(rows.ok_or(Error::WrittenTwice { position: first })?))
+        self.writer.rows(range).map(Some)
     }
 
     /// Calls `write` for neighbouring samples with the memory of each, and writes the padding around them;
@@ -122,8 +121,7 @@ impl Padded {
         }
         let range = first..first + samples;
         self.write_masks(range.clone())?;
-        let rows = self.writer.rows(range.clone());
-        let mut rows = rows.ok_or(Error::WrittenTwice { position: first })?;
+        let mut rows = self.writer.rows(range.clone())?;
         let bytes = rows.len() / samples.max(1);
         let places = rows.chunks_exact_mut(bytes.max(1));
         for (at, (place, shape)) in places.zip(&self.shapes[range]).enumerate() {
@@ -151,32 +149,25 @@ impl Padded {
     /// Claims the row of a sample and writes the padding around it.
     pub(super) fn sample_mut(&self, position: usize) -> Result<SampleMut<'_>> {
         self.write_masks(position..position + 1)?;
-        let row = self.writer.rows(position..position + 1);
-        let mut row = row.ok_or(Error::WrittenTwice { position })?;
+        let mut row = self.writer.rows(position..position + 1)?;
         let shape = &self.shapes[position];
         if !is_whole(shape, &self.layout) {
             let memory = lease(bytes_of(shape, self.dtype.itemsize()))?;
-            return Ok(SampleMut::staged(self, position, row, memory));
+            return Ok(SampleMut(Memory::Staged(self, position, row, memory)));
         }
         let body = self.pad(shape, &mut row);
-        Ok(SampleMut::row_range(row, body))
+        Ok(SampleMut(Memory::Row(row, body)))
     }
 
     /// Copies a sample, in C order, to its row, as far as it is kept.
     pub(super) fn place(&self, position: usize, sample: &Lease, out: &mut [u8]) {
         let shape = &self.shapes[position];
         let itemsize = self.dtype.itemsize();
-        let mut strides = vec![0; shape.len()];
-        let mut packed = itemsize;
-        for (stride, &size) in strides.iter_mut().zip(shape).rev() {
-            *stride = packed.cast_signed();
-            packed = packed.saturating_mul(size);
-        }
         let array = Array {
             bytes: sample,
             first: 0,
             shape,
-            strides: &strides,
+            strides: &packed_strides(shape, itemsize),
         };
         let element = &self.element[..itemsize];
         let samples = std::iter::once(array);
@@ -187,9 +178,7 @@ impl Padded {
         let Some(mask) = &self.mask else {
             return Ok(());
         };
-        let position = range.start;
-        let rows = mask.writer.rows(range.clone());
-        let mut rows = rows.ok_or(Error::WrittenTwice { position })?;
+        let mut rows = mask.writer.rows(range.clone())?;
         let shapes = self.shapes[range].iter().map(Shape::as_slice);
         self.layout
             .write_masks(shapes, self.side, mask.dtype.itemsize(), &mut rows);
@@ -202,13 +191,9 @@ impl Padded {
             let shapes = self.shapes.iter();
             shapes.map(|shape| self.layout.lengths(shape))
         };
-        let lengths = self.lengths.then(|| {
-            let shape = match self.layout.dims.len() {
-                1 => sizes(samples, &[]),
-                dims => sizes(samples, &[dims]),
-            };
-            int64s(shape, kept().flatten())
-        });
+        let lengths = self
+            .lengths
+            .then(|| int64s(self.layout.lengths_shape(samples), kept().flatten()));
         let tokens = kept().map(Iterator::product::<usize>).sum();
         let lengths = lengths.transpose()?;
         let dense = |writer: Writer, shape: &[usize], dtype| Dense {
@@ -243,4 +228,34 @@ fn writer(
     let row = bytes_of(shape, dtype.itemsize());
     let memory = Destination::or_lease(given, row.saturating_mul(rows))?;
     Ok(Writer::new(memory, rows, row))
+}
+
+/// A token and its replacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labels {
+    /// The token to replace.
+    pub token: i64,
+    /// The label that replaces it.
+    pub label: i64,
+}
+
+impl Labels {
+    /// Makes the labels of int64 tokens; None for other dtypes.
+    pub(super) fn of(self, tokens: &Dense) -> Result<Option<Dense>> {
+        if tokens.dtype != Dtype::Int64 {
+            return Ok(None);
+        }
+        let (token, label) = (self.token.to_ne_bytes(), self.label.to_ne_bytes());
+        let source = tokens.memory.bytes();
+        let mut memory = lease(source.len())?;
+        let places = memory.as_chunks_mut::<8>().0;
+        for (place, found) in places.iter_mut().zip(source.as_chunks::<8>().0) {
+            *place = if *found == token { label } else { *found };
+        }
+        Ok(Some(Dense {
+            memory: memory.into(),
+            shape: tokens.shape.clone(),
+            dtype: tokens.dtype,
+        }))
+    }
 }

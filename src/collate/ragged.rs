@@ -1,7 +1,7 @@
 //! Samples of different lengths, joined in one array, with the offsets between them.
 
 use super::array::{Array, copy};
-use super::sample_mut::SampleMut;
+use super::sample_mut::{Memory, SampleMut};
 use super::{Dense, Mismatch, Shape, bytes_of, int64s, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Dtype, Writer, lease};
@@ -124,9 +124,9 @@ impl Joined {
     pub(super) fn sample_mut(&self, position: usize) -> Result<SampleMut<'_>> {
         let range = self.flat.offsets[position]..self.flat.offsets[position + 1];
         let rows = self.writer.rows(range);
-        Ok(SampleMut::row(
-            rows.ok_or(Error::WrittenTwice { position })?,
-        ))
+        let rows = rows.map_err(|_| Error::WrittenTwice { position })?;
+        let all = 0..rows.len();
+        Ok(SampleMut(Memory::Row(rows, all)))
     }
 
     pub(super) fn finish(self) -> Result<JoinedField> {

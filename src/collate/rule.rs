@@ -3,15 +3,17 @@
 //! Owns the choice of the method, and the field's name for errors. Refuses to know where samples come from:
 //! the shapes of a batch are passed in before it is made, or once its samples are there.
 
+use super::pack::check_aligned;
 use super::packed::{Packed, Packs, Rows};
 use super::padded::Padded;
 use super::ragged::Joined;
 use super::{Dense, Field, Labels, Mismatch, Pad, Shape, Slot, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype};
+use crate::sync::Arc;
 
-/// The rule by which one field is collated.
-#[derive(Clone, Debug)]
+/// The rule by which one field is collated; by default it is stacked, and its errors do not name it.
+#[derive(Clone, Debug, Default)]
 pub struct Rule {
     /// The field, as Python writes its name.
     pub field: Box<str>,
@@ -28,9 +30,10 @@ pub struct Rule {
 }
 
 /// The collation method of a field.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Method {
     /// Samples are stacked, as torch's `default_collate` does.
+    #[default]
     Stack,
     /// Samples are padded to one shape.
     Pad(Padding),
@@ -82,18 +85,6 @@ impl Padding {
 }
 
 impl Rule {
-    /// Returns the rule of a field that is stacked. Its errors do not name the field.
-    pub fn stack() -> Rule {
-        Rule {
-            field: Box::default(),
-            method: Method::Stack,
-            lists: false,
-            to: None,
-            like: None,
-            labels: None,
-        }
-    }
-
     /// Completes a finished field: converts its element type, adds its labels.
     pub fn completed(&self, field: Field) -> Result<Field> {
         let field = match self.to {
@@ -110,10 +101,6 @@ impl Rule {
     }
 
     /// Checks that padded samples are as long as those of another field, `tokens`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Mismatch`]: one is not.
     pub fn check_like(&self, field: &Field, tokens: &Field) -> Result<()> {
         let (Field::Padded(own), Field::Padded(tokens)) = (field, tokens) else {
             return Ok(());
@@ -122,22 +109,12 @@ impl Rule {
             return Ok(());
         };
         let (own, tokens) = (own.int64s(), tokens.int64s());
-        match (0..own.len()).find(|&at| tokens.get(at) != Some(&own[at])) {
-            None => Ok(()),
-            Some(position) => Err(self.error(Mismatch::Unaligned {
-                position,
-                len: own[position],
-                tokens: tokens.get(position).copied().unwrap_or(0),
-            })),
-        }
+        check_aligned(&own, &tokens).map_err(|wrong| self.error(wrong))
     }
 
     /// Makes an error with the field's name.
     pub(super) fn error(&self, mismatch: Mismatch) -> Error {
-        Error::Mismatch {
-            field: self.field.clone(),
-            mismatch,
-        }
+        mismatch.of_field(&self.field)
     }
 
     /// Returns the dtype that samples of these shapes have together: int64 for lists without any number.
@@ -177,14 +154,10 @@ impl Rule {
     }
 
     /// Makes the slot for samples of these shapes, which are packed into `rows`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Rule::slot`].
     pub fn pack(
         &self,
         packs: &Packs,
-        rows: &Rows,
+        rows: &Arc<Rows>,
         dtype: Dtype,
         shapes: Vec<Shape>,
     ) -> Result<Slot> {
@@ -193,7 +166,7 @@ impl Rule {
 
     /// Collates samples that were kept because their shapes were not known.
     pub fn join(&self, samples: &[Dense], dtype: Dtype) -> Result<Field> {
-        let shapes = samples.iter().map(Dense::sizes).collect();
+        let shapes = samples.iter().map(|sample| sample.shape.clone()).collect();
         self.slot(dtype, shapes, Vec::new())?.filled(samples, dtype)
     }
 }

@@ -8,9 +8,9 @@ use super::{Loose, Slot};
 use crate::memory::{Lease, RowsMut};
 
 /// The bytes of one sample, to be written and then committed.
-pub struct SampleMut<'a>(Memory<'a>);
+pub struct SampleMut<'a>(pub(super) Memory<'a>);
 
-enum Memory<'a> {
+pub(super) enum Memory<'a> {
     /// Rows of the batch, or a range in them.
     Row(RowsMut<'a>, Range<usize>),
     /// Memory of its own, from which the sample is copied to its padded row.
@@ -22,38 +22,7 @@ enum Memory<'a> {
     Loose(&'a Slot, usize, Loose),
 }
 
-impl<'a> SampleMut<'a> {
-    pub(super) fn row(row: RowsMut<'a>) -> SampleMut<'a> {
-        let all = 0..row.len();
-        SampleMut::row_range(row, all)
-    }
-
-    pub(super) fn row_range(row: RowsMut<'a>, body: Range<usize>) -> SampleMut<'a> {
-        SampleMut(Memory::Row(row, body))
-    }
-
-    pub(super) fn staged(
-        padded: &'a Padded,
-        position: usize,
-        row: RowsMut<'a>,
-        memory: Lease,
-    ) -> SampleMut<'a> {
-        SampleMut(Memory::Staged(padded, position, row, memory))
-    }
-
-    pub(super) fn packed(
-        packed: &'a Packed,
-        position: usize,
-        places: Vec<RowsMut<'a>>,
-        memory: Option<Lease>,
-    ) -> SampleMut<'a> {
-        SampleMut(Memory::Pieces(packed, position, places, memory))
-    }
-
-    pub(super) fn loose(slot: &'a Slot, position: usize, loose: Loose) -> SampleMut<'a> {
-        SampleMut(Memory::Loose(slot, position, loose))
-    }
-
+impl SampleMut<'_> {
     /// Hands the sample over; all of its bytes must be written.
     pub fn commit(self) {
         match self.0 {

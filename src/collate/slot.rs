@@ -3,6 +3,7 @@
 use super::packed::Packed;
 use super::padded::Padded;
 use super::ragged::Joined;
+use super::sample_mut::Memory;
 use super::{Dense, Field, Loose, SampleMut, Shape, bytes_of};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, RowsMut, Writer, lease};
@@ -158,8 +159,9 @@ impl Slot {
         }
         match &self.0 {
             Storage::Fixed { writer, .. } => {
-                let row = writer.rows(position..position + 1);
-                Ok(SampleMut::row(row.ok_or(Error::WrittenTwice { position })?))
+                let row = writer.rows(position..position + 1)?;
+                let all = 0..row.len();
+                Ok(SampleMut(Memory::Row(row, all)))
             }
             Storage::Padded(padded) => padded.sample_mut(position),
             Storage::Joined(joined) => joined.sample_mut(position),
@@ -167,7 +169,8 @@ impl Slot {
             _ => {
                 let memory = lease(bytes_of(shape, itemsize))?;
                 let shape = Shape::from_slice(shape);
-                Ok(SampleMut::loose(self, position, Loose { memory, shape }))
+                let loose = Loose { memory, shape };
+                Ok(SampleMut(Memory::Loose(self, position, loose)))
             }
         }
     }

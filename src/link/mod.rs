@@ -7,14 +7,12 @@
 mod message;
 mod parent;
 mod socket;
-mod watch;
 mod wire;
 mod worker;
 
 pub use message::{Message, Payload};
 pub use parent::{Event, Links, Stats};
-pub use watch::watch;
-pub use worker::{Received, Worker};
+pub use worker::{Received, Worker, watch};
 
 use crate::error::Error;
 

@@ -3,14 +3,17 @@
 //! Owns the worker's arenas, and passes each new one's descriptor to the parent at once, so that it need not
 //! be kept. Refuses to do anything in processes that the worker forks: what they inherit is the worker's.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, getppid, kill_process};
 
 use super::failed;
 use super::message::encode;
 use super::socket::Socket;
-use super::wire::{Incoming, Kind, Sent};
-use crate::error::{Error, Result};
+use super::wire::{Incoming, Kind, Sent, Wire};
+use crate::error::Result;
 use crate::fork::Uninherited;
 use crate::memory::{Arena, ArenaSlot, Arenas, Trimmed};
 use crate::sync::{Mutex, lock};
@@ -54,22 +57,47 @@ impl Worker {
         }))
     }
 
-    fn end(&self) -> Result<&End> {
-        self.0.get().ok_or(Error::Inherited)
-    }
-
     /// Waits up to `timeout` for a message; meanwhile calls `tick` at least every 100 ms, and frees idle
     /// memory.
     ///
     /// # Errors
     ///
-    /// Errors of the socket and of `tick`; [`Error::Inherited`] in a process that the worker forked.
+    /// Errors of the socket and of `tick`; [`Error::Inherited`](crate::Error::Inherited) in a process that the worker forked.
     pub fn receive(
         &self,
         timeout: Duration,
         tick: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Received> {
-        self.end()?.receive(timeout, tick)
+        let end = self.0.here()?;
+        let deadline = Instant::now() + timeout;
+        let mut message = Vec::new();
+        let trimmed = lock(&end.arenas).trim_if_due(IDLE);
+        end.announce_unmapped(&trimmed);
+        loop {
+            match end.socket.receive().map_err(|e| failed("hear from", e))? {
+                Incoming::Piece(Kind::More, piece, _) => message.extend(piece),
+                Incoming::Piece(_, piece, _) => {
+                    message.extend(piece);
+                    return Ok(Received::Message(message));
+                }
+                Incoming::End => return Ok(Received::End),
+                Incoming::Nothing => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() && message.is_empty() {
+                        return Ok(Received::TimedOut);
+                    }
+                    tick()?;
+                    end.trim(IDLE);
+                    let time = if message.is_empty() {
+                        left.min(SLICE)
+                    } else {
+                        SLICE
+                    };
+                    let wait = end.socket.wait(time);
+                    wait.map_err(|e| failed("hear from", e))?;
+                }
+            }
+        }
     }
 
     /// Returns true if the parent has finished, so that it will read nothing more.
@@ -80,10 +108,6 @@ impl Worker {
     }
 
     /// Takes a slot for `bytes` bytes; None in a process that the worker forked.
-    ///
-    /// # Errors
-    ///
-    /// No memory; errors of the socket and of `tick`.
     pub fn take(
         &self,
         bytes: usize,
@@ -99,17 +123,13 @@ impl Worker {
     }
 
     /// Sends a message, and hands the shares of its parts over. If the parent has finished, they are lost.
-    ///
-    /// # Errors
-    ///
-    /// As [`Worker::receive`].
     pub fn send(
         &self,
         mut parts: Vec<ArenaSlot>,
         mut payload: &[u8],
         tick: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        let end = self.end()?;
+        let end = self.0.here()?;
         let mut last = false;
         if payload.len() > LARGE {
             let mut slot = end.take(payload.len(), tick)?;
@@ -130,38 +150,6 @@ impl Worker {
 }
 
 impl End {
-    fn receive(&self, timeout: Duration, tick: &mut dyn FnMut() -> Result<()>) -> Result<Received> {
-        let end = Instant::now() + timeout;
-        let mut message = Vec::new();
-        let trimmed = lock(&self.arenas).trim_if_due(IDLE);
-        self.announce_unmapped(&trimmed);
-        loop {
-            match self.socket.receive().map_err(|e| failed("hear from", e))? {
-                Incoming::Piece(Kind::More, piece, _) => message.extend(piece),
-                Incoming::Piece(_, piece, _) => {
-                    message.extend(piece);
-                    return Ok(Received::Message(message));
-                }
-                Incoming::End => return Ok(Received::End),
-                Incoming::Nothing => {
-                    let left = end.saturating_duration_since(Instant::now());
-                    if left.is_zero() && message.is_empty() {
-                        return Ok(Received::TimedOut);
-                    }
-                    tick()?;
-                    self.trim(IDLE);
-                    let time = if message.is_empty() {
-                        left.min(SLICE)
-                    } else {
-                        SLICE
-                    };
-                    let wait = self.socket.wait(time);
-                    wait.map_err(|e| failed("hear from", e))?;
-                }
-            }
-        }
-    }
-
     fn take(&self, bytes: usize, tick: &mut dyn FnMut() -> Result<()>) -> Result<ArenaSlot> {
         let (slot, fresh) = lock(&self.arenas).take(bytes)?;
         if let Some((arena, descriptor)) = fresh {
@@ -204,7 +192,7 @@ impl End {
 }
 
 impl AsFd for Worker {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.even_if_inherited().socket.as_fd()
     }
 }
@@ -215,4 +203,32 @@ fn describe(arena: &Arena) -> Vec<u8> {
     bytes.extend((arena.slots() as u32).to_le_bytes());
     bytes.extend((arena.slot_bytes() as u64).to_le_bytes());
     bytes
+}
+
+/// Longest time between two checks.
+const WATCH_SLICE: Duration = Duration::from_millis(400);
+
+/// Starts the thread, with a copy of the worker's `end`.
+pub fn watch(end: BorrowedFd<'_>) -> Result<()> {
+    let end = end
+        .try_clone_to_owned()
+        .map_err(|e| failed("watch over", e))?;
+    let wire = Wire::new(end);
+    let parent = getppid();
+    let thread = thread::Builder::new().name("fastload-watch".to_owned());
+    let watching = move || {
+        loop {
+            // A parent that has only finished lets its workers end by themselves, and an error is no reason
+            // to kill one.
+            let is_closed = wire.is_closed_within(WATCH_SLICE).unwrap_or(false);
+            if is_closed || getppid() != parent {
+                let _ = kill_process(getpid(), Signal::KILL);
+                return;
+            }
+        }
+    };
+    thread
+        .spawn(watching)
+        .map_err(|e| failed("watch over", e))?;
+    Ok(())
 }

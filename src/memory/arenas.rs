@@ -52,15 +52,12 @@ pub type NewArena = (Arc<Arena>, OwnedFd);
 impl Arenas {
     /// Takes a slot for `bytes` bytes, in a new arena if no slot is free.
     pub fn take(&mut self, bytes: usize) -> Result<(ArenaSlot, Option<NewArena>)> {
-        self.take_at(bytes, Instant::now())
+        self.take_or_make(bytes)
             .map_err(|source| Error::memory(bytes, source))
     }
 
-    fn take_at(
-        &mut self,
-        bytes: usize,
-        now: Instant,
-    ) -> std::io::Result<(ArenaSlot, Option<NewArena>)> {
+    fn take_or_make(&mut self, bytes: usize) -> std::io::Result<(ArenaSlot, Option<NewArena>)> {
+        let now = Instant::now();
         let size = round(bytes).ok_or(ErrorKind::OutOfMemory)?;
         let arenas = self.by_size.entry(size).or_default();
         for number in arenas.iter() {

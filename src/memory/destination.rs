@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
-use std::fmt;
 use std::slice;
 
 use super::lease::Lease;
@@ -72,6 +71,7 @@ impl From<Lease> for Destination {
 }
 
 /// Bytes that another object owns, exclusively ours to write while `owner` is held.
+#[derive(Debug)]
 pub struct External {
     ptr: *mut u8,
     len: usize,
@@ -114,13 +114,5 @@ impl External {
         }
         // SAFETY: initialised, alive and exclusive by the promise of `new`.
         unsafe { slice::from_raw_parts_mut(self.ptr, self.len) }
-    }
-}
-
-impl fmt::Debug for External {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("External")
-            .field("len", &self.len)
-            .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `Vec::push`, `vec![]` and `collect` abort if the allocator fails. Anything that grows with the bytes of a
 //! file grows through these functions instead. Before a library allocates for a file, [`expect_room`] checks
-//! that it can.
+//! that it can. What fails is [`Error::Memory`], without a path.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed};
@@ -14,28 +14,16 @@ use crate::error::{Error, Result};
 const SMALL: usize = 1 << 20;
 
 /// Reserves room for exactly `more` elements.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     refused::<T>(values.len(), more, values.try_reserve_exact(more))
 }
 
 /// Reserves room for `more` elements, and for others that follow one by one.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn reserve_growing<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     refused::<T>(values.len(), more, values.try_reserve(more))
 }
 
 /// Appends one element.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     if values.len() == values.capacity() {
         reserve_growing(values, 1)?;
@@ -45,10 +33,6 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
 }
 
 /// Resizes `bytes`; new bytes are zero.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn resize(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     reserve(bytes, len.saturating_sub(bytes.len()))?;
     bytes.resize(len, 0);
@@ -56,10 +40,6 @@ pub fn resize(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
 }
 
 /// Returns `len` zeros. Pages fresh from the system are not touched.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn zeroed(len: usize) -> Result<Vec<u8>> {
     let layout = Layout::array::<u8>(len).map_err(|_| missing(len))?;
     if len == 0 {
@@ -75,11 +55,7 @@ pub fn zeroed(len: usize) -> Result<Vec<u8>> {
     Ok(zeros.into_vec())
 }
 
-/// Collects at most `most` values.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path; the first error of `values`.
+/// Collects at most `most` values, or returns the first error of `values`.
 pub fn collect<T>(most: usize, values: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
     let mut all = Vec::new();
     reserve(&mut all, most)?;
@@ -90,10 +66,6 @@ pub fn collect<T>(most: usize, values: impl Iterator<Item = Result<T>>) -> Resul
 }
 
 /// Copies bytes to a box.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn boxed(bytes: &[u8]) -> Result<Box<[u8]>> {
     let mut copy = Vec::new();
     reserve(&mut copy, bytes.len())?;
@@ -102,10 +74,6 @@ pub fn boxed(bytes: &[u8]) -> Result<Box<[u8]>> {
 }
 
 /// Drops the spare capacity of `bytes`.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn shrunk(bytes: Vec<u8>) -> Result<Box<[u8]>> {
     if bytes.len() < bytes.capacity() {
         return boxed(&bytes);
@@ -114,10 +82,6 @@ pub fn shrunk(bytes: Vec<u8>) -> Result<Box<[u8]>> {
 }
 
 /// Checks that a library can allocate `bytes` bytes; without them it would abort.
-///
-/// # Errors
-///
-/// [`Error::Memory`], without a path.
 pub fn expect_room(bytes: usize) -> Result<()> {
     if bytes < SMALL {
         return Ok(());

@@ -1,7 +1,6 @@
 //! The exclusive use of some bytes of the slab pool, until dropped.
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::slice;
@@ -15,6 +14,7 @@ use crate::planted::{Bug, planted};
 ///
 /// Their values are arbitrary: zeros, or what a former lease wrote. Dropping it returns the memory, from any
 /// thread; in a forked child, dropping an inherited lease does nothing.
+#[derive(Debug)]
 pub struct Lease {
     block: ManuallyDrop<Block>,
     len: usize,
@@ -84,10 +84,32 @@ impl Drop for Lease {
     }
 }
 
-impl fmt::Debug for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("len", &self.len)
-            .finish_non_exhaustive()
+/// Owner of memory.
+///
+/// # Safety
+///
+/// `as_mut_ptr` is valid for `len` initialised bytes as long as the owner lives, even if the owner is moved.
+/// Nothing else writes them without the consent of the code that has the owner.
+pub unsafe trait Owner: Send {
+    /// Returns the number of bytes.
+    fn len(&self) -> usize;
+
+    /// Returns true if there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the address of the first byte, to write through.
+    fn as_mut_ptr(&mut self) -> *mut u8;
+}
+
+// SAFETY: a lease is the exclusive use of its bytes, which do not move with it.
+unsafe impl Owner for Lease {
+    fn len(&self) -> usize {
+        Lease::len(self)
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        Lease::as_mut_ptr(self)
     }
 }

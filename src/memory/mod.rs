@@ -10,20 +10,16 @@ pub mod arena;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod arenas;
 mod block;
-mod cast;
 pub mod destination;
 pub mod dtype;
 pub mod fallible;
 mod free_list;
 mod gather;
 pub mod lease;
-mod owner;
-mod read_guard;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod ref_count;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod shared;
-mod size_class;
 pub mod slab;
 mod transfer;
 pub mod view;
@@ -33,16 +29,13 @@ pub mod writer;
 pub use arena::{Arena, ArenaSlot};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use arenas::{Arenas, Trimmed};
-pub use cast::Cast;
 pub use destination::{Destination, External};
-pub use dtype::Dtype;
+pub use dtype::{Cast, Dtype};
 pub use gather::{gather, prefetch};
-pub use lease::Lease;
-pub use owner::Owner;
-pub use read_guard::{ReadGuard, drop_after_readers};
+pub use lease::{Lease, Owner};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use shared::make_file;
 pub use slab::{lease, retire, stats, stop_trimming, trim};
 pub use transfer::Transfer;
-pub use view::{Plain, View};
+pub use view::{Plain, ReadGuard, View, drop_after_readers};
 pub use writer::{RowsMut, Writer};

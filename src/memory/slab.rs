@@ -9,10 +9,9 @@ use std::io::ErrorKind;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::block::Block;
+use super::block::{Block, MAPPED, SMALLEST, round};
 use super::free_list::{FreeList, Put, Watch};
 use super::lease::Lease;
-use super::size_class;
 use crate::error::{Error, Result};
 use crate::fork::{self, Renewed};
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -106,13 +105,13 @@ impl Pool {
     }
 
     fn take(&self, bytes: usize) -> std::io::Result<Block> {
-        let block = if bytes < size_class::SMALLEST {
+        let block = if bytes < SMALLEST {
             Block::heap(bytes)?
         } else {
-            let class = size_class::round(bytes).ok_or(ErrorKind::OutOfMemory)?;
+            let class = round(bytes).ok_or(ErrorKind::OutOfMemory)?;
             match self.idle.take(class) {
                 Some(block) => block,
-                None if class < size_class::MAPPED => Block::heap(class)?,
+                None if class < MAPPED => Block::heap(class)?,
                 None => self.map(class, bytes)?,
             }
         };
@@ -133,7 +132,7 @@ impl Pool {
     fn give_back(&'static self, block: Block) {
         self.leased_bytes
             .fetch_sub(block.capacity(), Ordering::Relaxed);
-        if block.capacity() < size_class::SMALLEST {
+        if block.capacity() < SMALLEST {
             return;
         }
         match self.idle.put(block.capacity(), block, Instant::now()) {

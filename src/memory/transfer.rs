@@ -5,7 +5,6 @@
 //! [`Transfer::is_over`] returns true no piece is touched any more.
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::ptr::copy_nonoverlapping;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +13,11 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 const PIECE: usize = 1 << 20;
 
 /// Source address, target address, length in bytes.
+#[derive(Debug)]
 struct Piece(*const u8, *mut u8, usize);
 
 /// See the module's documentation.
+#[derive(Debug)]
 pub struct Transfer {
     pieces: Vec<Piece>,
     claimed: AtomicUsize,
@@ -82,16 +83,6 @@ impl Transfer {
     /// Returns true once no piece is being copied or will be.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire) >= self.pieces.len()
-    }
-}
-
-impl fmt::Debug for Transfer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transfer")
-            .field("pieces", &self.pieces.len())
-            .field("claimed", &self.claimed)
-            .field("over", &self.over)
-            .finish()
     }
 }
 

@@ -1,15 +1,26 @@
-//! The bytes of an array of another owner, shared for reading.
+//! The bytes of an array of another owner, shared for reading; and their memory, which is freed only after every
+//! reader that may still use it.
+//!
+//! Owns memory that was exchanged for other memory ([`View::relocate`]) until every reader that may have looked up
+//! the old address is done. Readers take a [`ReadGuard`] and no lock. The guards form a chain: each link owns what was
+//! retired while it was the last one, and the link behind it. So a reader that holds one link keeps everything alive
+//! that was retired since.
 #![allow(unsafe_code)]
 
 use std::any::Any;
-use std::fmt;
+use std::mem;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{LazyLock, OnceLock};
+
+use crate::fork::Renewed;
+use crate::sync::{Arc, Mutex, lock};
 
 /// `len` bytes that live as long as their owner, which is dropped with the view.
 ///
-/// An owner may move them. A reader of a view that can be moved takes a [`ReadGuard`](super::ReadGuard),
+/// An owner may move them. A reader of a view that can be moved takes a [`ReadGuard`],
 /// which keeps alive what it may have looked up before.
+#[derive(Debug)]
 pub struct View {
     ptr: AtomicPtr<u8>,
     len: usize,
@@ -67,7 +78,7 @@ impl View {
     /// # Safety
     ///
     /// As [`View::new`] for `ptr`. The memory read so far is then passed to
-    /// [`drop_after_readers`](super::drop_after_readers), and not freed otherwise.
+    /// [`drop_after_readers`], and not freed otherwise.
     pub unsafe fn relocate(&self, ptr: *const u8) {
         self.ptr.store(ptr.cast_mut(), Ordering::Release);
     }
@@ -100,12 +111,35 @@ impl View {
     }
 }
 
-impl fmt::Debug for View {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View")
-            .field("len", &self.len)
-            .finish_non_exhaustive()
+/// The last link; a forked child has no readers, and starts a chain of its own.
+static LAST: LazyLock<Renewed<Mutex<ReadGuard>>> = LazyLock::new(|| Renewed::new(Mutex::default));
+
+/// Keeps all memory alive that is retired while this exists.
+#[derive(Clone, Debug, Default)]
+pub struct ReadGuard(Arc<Link>);
+
+#[derive(Debug, Default)]
+struct Link(OnceLock<(Box<dyn Any + Send + Sync>, ReadGuard)>);
+
+impl ReadGuard {
+    /// Starts to read.
+    pub fn take() -> ReadGuard {
+        lock(LAST.get()).clone()
     }
+
+    /// Returns true if there is a reader.
+    pub fn is_held() -> bool {
+        Arc::strong_count(&lock(LAST.get()).0) > 1
+    }
+}
+
+/// Drops `memory`, to which no new reader can get, after the last reader that may have its address.
+pub fn drop_after_readers(memory: Box<dyn Any + Send + Sync>) {
+    let next = ReadGuard::default();
+    let before = mem::replace(&mut *lock(LAST.get()), next.clone());
+    // Succeeds: only this call replaced that link.
+    let unset = before.0.0.set((memory, next));
+    drop((before, unset)); // frees the memory if there is no reader, outside of the lock
 }
 
 #[cfg(all(test, not(loom)))]
@@ -153,8 +187,6 @@ mod tests {
 
     #[test]
     fn readers_keep_memory_that_was_moved() {
-        use crate::memory::{ReadGuard, drop_after_readers};
-
         const LEN: usize = if cfg!(miri) { 64 } else { 1 << 16 };
         let fresh = || vec![7_u8; LEN]; // not a `Box`: moving one would claim its bytes exclusively
         let mut home = fresh();
@@ -184,5 +216,25 @@ mod tests {
         let view = unsafe { View::new(std::ptr::null(), 0, Box::new(())) };
         assert_eq!(view.len(), 0);
         assert!(view.bytes(0, 0).is_empty());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod guard_tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_kept_for_its_readers() {
+        let kept = [Arc::new(1), Arc::new(2), Arc::new(3)];
+        let is_kept = |at: usize| Arc::strong_count(&kept[at]) == 2;
+        let early = ReadGuard::take();
+        drop_after_readers(Box::new(kept[0].clone()));
+        assert!(is_kept(0));
+        let late = ReadGuard::take();
+        drop_after_readers(Box::new(kept[1].clone()));
+        assert!(is_kept(1));
+        drop(late);
+        assert!(is_kept(0) && is_kept(1), "an early reader may see both");
+        drop(early);
     }
 }

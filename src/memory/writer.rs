@@ -5,14 +5,15 @@
 //! their arbitrary values.
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::slice;
 
 use super::destination::Destination;
+use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A destination divided into rows of equal size.
+#[derive(Debug)]
 pub struct Writer {
     destination: Destination,
     start: *mut u8,
@@ -58,21 +59,22 @@ impl Writer {
 
     /// Claims the rows of `range` for the caller.
     ///
-    /// Returns None if the range exceeds the rows, or if one of its rows was claimed before. A refused claim
-    /// leaves other rows of its range claimed.
-    pub fn rows(&self, range: Range<usize>) -> Option<RowsMut<'_>> {
+    /// Returns [`Error::WrittenTwice`] if the range exceeds the rows, or if one of its rows was claimed before. A
+    /// refused claim leaves other rows of its range claimed.
+    pub fn rows(&self, range: Range<usize>) -> Result<RowsMut<'_>> {
         if range.start > range.end || range.end > self.rows || !self.claim(&range) {
-            return None;
+            let position = range.start;
+            return Err(Error::WrittenTwice { position });
         }
         let len = range.len() * self.row_bytes;
         if len == 0 {
-            return Some(RowsMut(&mut []));
+            return Ok(RowsMut(&mut []));
         }
         // SAFETY: range.start < self.rows, so the result lies within the destination.
         let start = unsafe { self.start.add(range.start * self.row_bytes) };
         // SAFETY: the range lies within the destination, whose bytes are initialised; only this call claimed
         // its rows, and `finish` consumes self, so every borrow is over by then.
-        Some(RowsMut(unsafe { slice::from_raw_parts_mut(start, len) }))
+        Ok(RowsMut(unsafe { slice::from_raw_parts_mut(start, len) }))
     }
 
     /// Returns the destination. Taking `self` proves that no rows are borrowed any more.
@@ -93,15 +95,6 @@ impl Writer {
             row = end;
         }
         true
-    }
-}
-
-impl fmt::Debug for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer")
-            .field("rows", &self.rows)
-            .field("row_bytes", &self.row_bytes)
-            .finish_non_exhaustive()
     }
 }
 
@@ -133,9 +126,9 @@ mod tests {
     fn a_row_is_claimed_once() {
         let writer = writer(100, 3);
         assert_eq!(writer.rows(0..63).unwrap().len(), 189);
-        assert!(writer.rows(62..65).is_none());
-        assert!(writer.rows(63..64).is_none());
-        assert!(writer.rows(64..100).is_some());
+        assert!(writer.rows(62..65).is_err());
+        assert!(writer.rows(63..64).is_err());
+        assert!(writer.rows(64..100).is_ok());
         assert!(writer.rows(100..100).unwrap().is_empty());
     }
 
@@ -144,16 +137,16 @@ mod tests {
     fn rows_beyond_the_end_are_none() {
         let writer = writer(100, 3);
         for range in [99..101, 101..101, 5..4, 0..usize::MAX] {
-            assert!(writer.rows(range.clone()).is_none(), "{range:?}");
+            assert!(writer.rows(range.clone()).is_err(), "{range:?}");
         }
-        assert!(writer.rows(99..100).is_some());
+        assert!(writer.rows(99..100).is_ok());
     }
 
     #[test]
     fn empty_rows_are_claimed_too() {
         let writer = writer(10, 0);
         assert!(writer.rows(0..10).unwrap().is_empty());
-        assert!(writer.rows(3..4).is_none());
+        assert!(writer.rows(3..4).is_err());
         assert!(writer.finish().is_empty());
     }
 
@@ -204,8 +197,8 @@ mod property_tests {
                 let range = start..start + len;
                 let wanted = range.end <= rows && free[range.clone()].iter().all(|&free| free);
                 let claimed = writer.rows(range.clone());
-                prop_assert_eq!(claimed.is_some(), wanted);
-                if let Some(claimed) = claimed {
+                prop_assert_eq!(claimed.is_ok(), wanted);
+                if let Ok(claimed) = claimed {
                     free[range.clone()].fill(false);
                     let bytes = range.start * row_bytes..range.end * row_bytes;
                     prop_assert_eq!(claimed.len(), bytes.len());
@@ -252,11 +245,11 @@ mod loom_tests {
             let writer = Arc::new(Writer::new(Destination::External(external), 130, 1));
             let threads = [0..70, 60..130].map(|range| {
                 let writer = Arc::clone(&writer);
-                thread::spawn(move || writer.rows(range).is_some())
+                thread::spawn(move || writer.rows(range).is_ok())
             });
             let won = threads.map(|thread| thread.join().unwrap());
             assert!(!(won[0] && won[1]));
-            assert!(writer.rows(69..70).is_none());
+            assert!(writer.rows(69..70).is_err());
         });
     }
 }

@@ -5,15 +5,14 @@
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::remaining::Remaining;
 use super::swaps::Swaps;
 use crate::fork::Uninherited;
-use crate::pool::{Notifier, Pool, Source};
+use crate::pool::{Pool, Source};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait_for};
 
 /// Interval at which a caller that waits checks again.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -100,8 +99,7 @@ impl Rest {
         }
         let mut state = lock(&making.state);
         if matches!(*state, State::Running) {
-            let waited = making.changed.wait_timeout(state, limit);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_for(&making.changed, state, limit);
         }
         !matches!(*state, State::Running)
     }
@@ -121,11 +119,8 @@ impl Coming {
             state: Mutex::new(State::Waiting),
             changed: Condvar::new(),
         }));
-        let pool = Pool::global();
         // A closed pool has no threads: the rest is made by the caller that needs it.
-        if pool.register(Arc::clone(&rest) as Arc<dyn Source>).is_ok() {
-            pool.notify(1);
-        }
+        Pool::global().offer(rest.clone(), 1);
         Coming(rest)
     }
 
@@ -157,7 +152,7 @@ impl Drop for Coming {
     fn drop(&mut self) {
         if let Some(making) = self.0.get() {
             making.is_wanted.store(false, Ordering::Relaxed);
-            Pool::global().unregister(&(Arc::clone(&self.0) as Arc<dyn Source>));
+            Pool::global().unregister(&self.0);
         }
     }
 }

@@ -5,7 +5,6 @@
 //! indices.
 
 mod coming;
-mod mersenne;
 mod permutation;
 mod position;
 mod remaining;

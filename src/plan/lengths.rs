@@ -36,10 +36,6 @@ impl Lengths {
     }
 
     /// Takes lengths that are in range.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lengths`]: 2^32 samples or more.
     pub fn of(lengths: Vec<u32>) -> Result<Lengths> {
         if u32::try_from(lengths.len()).is_err() {
             return Err(Error::Lengths { len: lengths.len() });

@@ -67,7 +67,7 @@ impl Share {
 #[derive(Debug)]
 pub(super) struct Dealt {
     pub(super) shares: Vec<Share>,
-    world: usize,
+    pub(super) world: usize,
     /// Number of leading steps that are as full as possible: all, or all but one.
     complete: usize,
 }

@@ -28,7 +28,6 @@ pub(super) enum Purpose {
 }
 
 impl Shuffle {
-    /// Returns the draws for one purpose.
     pub(super) fn draws(self, purpose: Purpose) -> Draws {
         let key = Key {
             seed: self.seed,

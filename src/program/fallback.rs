@@ -3,8 +3,6 @@
 //! Native code decodes a file exactly or not at all. Owns the request, and the way of the pixels back into
 //! the batch: a pool thread transforms them as those of any other file. Refuses to know what decodes them.
 
-use std::fmt::Debug;
-
 use super::{Fetched, Run};
 use crate::column::{Blob, Refused};
 use crate::error::Result;
@@ -12,7 +10,7 @@ use crate::image::Frame;
 use crate::stream::Completion;
 
 /// Decodes files that native code refuses.
-pub trait FallbackDecoder: Debug + Send + Sync {
+pub trait FallbackDecoder: Send + Sync {
     /// Takes a request, to be answered at any time from any thread; returns at once.
     fn decode(&self, request: Request);
 }
@@ -41,7 +39,6 @@ impl Refusal {
 }
 
 /// A refused file, and the duty to decode it. Dropping it fails the sample.
-#[derive(Debug)]
 pub struct Request {
     refusal: Refusal,
     completion: Completion<Run>,

@@ -232,8 +232,7 @@ impl Column for Image {
 /// Writes a sample to its slot.
 fn put(decoded: Decoded<'_>, slot: &Slot, position: usize, itemsize: usize) -> Result<()> {
     if let Some(writer) = slot.writer() {
-        let row = writer.rows(position..position + 1);
-        return decoded.write(&mut row.ok_or(Error::WrittenTwice { position })?);
+        return decoded.write(&mut writer.rows(position..position + 1)?);
     }
     let shape = match slot.expected_shape(position) {
         Some(expected_shape) => expected_shape.to_vec(),

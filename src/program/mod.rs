@@ -7,13 +7,11 @@ mod attempts;
 mod copying;
 mod fallback;
 mod image;
-mod packed;
 mod picture;
 mod planned;
 mod record;
 mod ruled;
 mod run;
-mod tree;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -126,7 +124,7 @@ impl Program {
                 .fold(0, |sum, leaf| sum.saturating_add(leaf.sample_bytes())),
             has_images: leaves.iter().any(|leaf| leaf.layout().kind == Kind::Image),
             fetches: leaves.iter().any(|leaf| leaf.layout().fetches),
-            rules: vec![Rule::stack(); leaves.len()],
+            rules: vec![Rule::default(); leaves.len()],
             leaves,
             lists,
             len,

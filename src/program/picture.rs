@@ -80,10 +80,6 @@ impl<B: AsRef<[u8]>> Picture<B> {
     }
 
     /// Returns the plan of `pipeline` for this image.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pipeline::plan`].
     pub fn plan(&self, pipeline: &Pipeline) -> Result<Plan> {
         pipeline.plan(self.shape, Key::default())
     }

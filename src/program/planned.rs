@@ -5,7 +5,7 @@
 
 use super::Program;
 use super::run::Spans;
-use crate::collate::{Method, Packs, Shape, sizes};
+use crate::collate::{Method, Packs, Shape, bytes_of, sizes};
 use crate::column::Kind;
 use crate::error::Result;
 use crate::memory::Dtype;
@@ -54,7 +54,7 @@ impl Program {
         for number in 0..self.leaves.len() {
             let known = self.planned_leaf(number, indices.len(), || {
                 let shapes = self.shapes(number, indices).ok()?.0?;
-                let each = shapes.iter().map(|shape| bytes(shape, 1));
+                let each = shapes.iter().map(|shape| bytes_of(shape, 1));
                 let elements = each.fold(0, usize::saturating_add);
                 Some((shapes, elements))
             });
@@ -75,7 +75,7 @@ impl Program {
             self.planned_leaf(number, samples, || {
                 let row_shape = &leaf.layout().row_shape;
                 let rows = leaf.longest()?;
-                let elements = bytes(row_shape, rows).saturating_mul(samples);
+                let elements = bytes_of(row_shape, rows).saturating_mul(samples);
                 Some((
                     [0, rows].map(|rows| sizes(rows, row_shape)).into(),
                     elements,
@@ -101,7 +101,7 @@ impl Program {
         if let Some(shape) = &leaf.layout().shape
             && matches!(rule.method, Method::Stack | Method::Join | Method::Separate)
         {
-            return Some(bytes(shape, itemsize).saturating_mul(samples));
+            return Some(bytes_of(shape, itemsize).saturating_mul(samples));
         }
         let (shapes, elements) = spread()?;
         Some(match &rule.method {
@@ -109,7 +109,7 @@ impl Program {
                 let dtype = rule.to.unwrap_or(leaf.layout().dtype);
                 let tensors = padding.tensors(dtype, samples, &shapes)?;
                 let each = tensors.iter();
-                let each = each.map(|(shape, dtype)| bytes(shape, dtype.itemsize()));
+                let each = each.map(|(shape, dtype)| bytes_of(shape, dtype.itemsize()));
                 each.fold(0, usize::saturating_add)
             }
             Method::Pack(packs) => elements.saturating_mul(bytes_per_token(packs)),
@@ -162,9 +162,4 @@ impl Program {
 fn bytes_per_token(packs: &Packs) -> usize {
     let extras = usize::from(packs.positions) + usize::from(packs.segments.is_some());
     8 * (packs.columns.len() + extras)
-}
-
-fn bytes(shape: &[usize], itemsize: usize) -> usize {
-    let sizes = shape.iter();
-    sizes.fold(itemsize, |bytes, &size| bytes.saturating_mul(size))
 }

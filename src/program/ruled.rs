@@ -1,11 +1,12 @@
-//! Fields that are not stacked: padded, joined, or separate samples.
+//! Fields that are not stacked: padded, joined, packed, or separate samples.
 //!
 //! Owns the time at which shapes are known: before the batch is made, so that each sample is written in
-//! place; or once its samples are there, which are separate until then.
+//! place; or once its samples are there, which are separate until then. Leaves are packed into rows together: the
+//! lengths of the first decide, and those of the others must agree.
 
+use super::copying;
 use super::run::{FieldSlot, Run};
-use super::tree;
-use crate::collate::{Dense, Field, Method, Slot};
+use crate::collate::{Dense, Field, Method, Packing, Rows, Shape, Slot};
 use crate::column::{Kind, holder};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
@@ -44,12 +45,12 @@ impl Run {
     }
 
     /// Makes a slot for each sample.
-    pub(super) fn separate(&self, number: usize, indices: &Indices) -> Result<Slot> {
+    fn separate(&self, number: usize, indices: &Indices) -> Result<Slot> {
         let leaf = &self.program.leaves[number];
         let slots = (0..indices.len()).map(|position| {
             let index = self.program.resolve(indices.get(position))?;
             if leaf.layout().kind == Kind::Lists {
-                return tree::slot(&[holder(&**leaf, index)?], self.program.lists[number]);
+                return copying::slot(&[holder(&**leaf, index)?], self.program.lists[number]);
             }
             let Some(shape) = leaf.shape(index)? else {
                 return Ok(Slot::loose(1, leaf.layout().dtype));
@@ -122,7 +123,7 @@ impl Run {
 }
 
 /// Adds the dataset index of the sample that an error is about.
-pub(super) fn of_sample(error: Error, indices: &Indices) -> Error {
+fn of_sample(error: Error, indices: &Indices) -> Error {
     let position = match &error {
         Error::Mismatch { mismatch, .. } => mismatch.position(),
         _ => None,
@@ -144,4 +145,89 @@ fn is_unknown(field: &Field) -> bool {
         Field::Padded(padded) => padded.values.memory.is_empty() || padded.values.shape.len() != 2,
         _ => false,
     }
+}
+
+impl Run {
+    /// Makes the slots of all leaves, if they are packed.
+    pub(super) fn packed(&self, indices: &Indices) -> Option<Result<Vec<FieldSlot>>> {
+        self.packing()?;
+        let leaves = 0..self.program.leaves.len();
+        let shapes = leaves
+            .clone()
+            .map(|number| self.program.shapes(number, indices));
+        let (shapes, spans): (Vec<_>, Vec<_>) = match shapes.collect::<Result<Vec<_>>>() {
+            Ok(found) => found.into_iter().unzip(),
+            Err(error) => return Some(Ok(without_spans(self.refused(error)))),
+        };
+        let Some(shapes) = shapes.into_iter().collect::<Option<Vec<_>>>() else {
+            let slots = leaves.map(|number| self.separate(number, indices));
+            return Some(slots.collect::<Result<_>>().map(without_spans));
+        };
+        let slots = self.rows(shapes, indices).into_iter().zip(spans);
+        Some(Ok(slots
+            .map(|(slot, spans)| FieldSlot { slot, spans })
+            .collect()))
+    }
+
+    /// Packs samples that were made separately because their shapes were not known.
+    fn pack(&self, fields: Vec<Field>, indices: &Indices) -> Result<Vec<Field>> {
+        let samples = fields.into_iter().map(|field| match field {
+            Field::Separate(samples) => samples.into_iter().map(Field::dense).collect(),
+            _ => None,
+        });
+        let samples: Option<Vec<Vec<Dense>>> = samples.collect();
+        let samples = samples.ok_or(Error::Abandoned)?; // unreachable: all leaves are separate or none
+        let shapes = samples
+            .iter()
+            .map(|leaf| leaf.iter().map(|sample| sample.shape.clone()).collect());
+        let slots = self.rows(shapes.collect(), indices).into_iter();
+        let leaves = slots.zip(&samples).zip(&self.program.leaves);
+        leaves
+            .map(|((slot, samples), leaf)| slot.filled(samples, leaf.layout().dtype))
+            .collect()
+    }
+
+    /// Returns true if separate samples remain to be packed.
+    fn is_to_pack(&self, fields: &[Field]) -> bool {
+        self.packing().is_some() && matches!(fields.first(), Some(Field::Separate(_)))
+    }
+
+    /// Makes the slots for samples of these shapes, by leaf; errors come out once the samples are made.
+    fn rows(&self, shapes: Vec<Vec<Shape>>, indices: &Indices) -> Vec<Slot> {
+        let Some((packing, first)) = self.packing().zip(shapes.first()) else {
+            return Vec::new(); // unreachable: the callers have rows to plan
+        };
+        let rules = &self.program.rules;
+        let rows = match Rows::plan(&rules[0], packing, first) {
+            Ok(rows) => rows,
+            Err(error) => return self.refused(of_sample(error, indices)),
+        };
+        let leaves = shapes.into_iter().zip(rules).zip(&self.program.leaves);
+        let slots = leaves.map(|((shapes, rule), leaf)| match &rule.method {
+            Method::Pack(packs) => rule.pack(packs, &rows, leaf.layout().dtype, shapes),
+            _ => Err(Error::Abandoned), // unreachable: a program packs all of its leaves or none
+        });
+        slots
+            .map(|slot| slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices))))
+            .collect()
+    }
+
+    /// Makes the slots of a batch that cannot be packed; the first one carries the error.
+    fn refused(&self, error: Error) -> Vec<Slot> {
+        let others = (1..self.program.leaves.len()).map(|_| Error::Abandoned);
+        let errors = std::iter::once(error).chain(others);
+        errors.map(Slot::refused).collect()
+    }
+
+    fn packing(&self) -> Option<&Packing> {
+        match &self.program.rules.first()?.method {
+            Method::Pack(packs) => packs.packing.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Wraps slots of samples whose spans are unknown.
+fn without_spans(slots: Vec<Slot>) -> Vec<FieldSlot> {
+    slots.into_iter().map(FieldSlot::from).collect()
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::attempts::{Attempts, BadSample};
-use super::tree;
+use super::copying;
 use super::{FallbackDecoder, Fetched, Options, Program, Refusal, Request};
 use crate::collate::{Field, Method, Shape, Slot};
 use crate::column::{Column, Kind, Place, Scratch, holder};
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 /// A program, with the options of one iterator.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Run {
     /// The program.
     pub program: Arc<Program>,
@@ -182,7 +182,7 @@ impl Run {
         let leaf = &self.program.leaves[number];
         let samples = (0..indices.len())
             .map(|position| holder(&**leaf, self.program.resolve(indices.get(position))?));
-        tree::slot(
+        copying::slot(
             &samples.collect::<Result<Vec<_>>>()?,
             self.program.lists[number],
         )
@@ -284,7 +284,8 @@ impl Run {
             let (slot, position) = part.slot.of(position);
             let (column, at) = holder(&**leaf, index)?;
             if leaf.layout().fetches && !column.layout().fetches {
-                keep_text_or_bytes(column, at, slot, position).map_err(|error| error.placed().1)?;
+                let kept = copying::keep(column, &[at], slot, position);
+                kept.map_err(|error| error.placed().1)?;
             }
             let blob = column.blobs().and_then(|_| blobs.next());
             let place = Place {
@@ -303,16 +304,6 @@ impl Run {
         }
         Ok(None)
     }
-}
-
-/// Keeps the text or bytes of a column that fetches nothing, where others of its leaf do.
-fn keep_text_or_bytes(column: &dyn Column, at: usize, slot: &Slot, position: usize) -> Result<()> {
-    match column.layout().kind {
-        Kind::Text => slot.keep_texts(position, column.texts(&[at])?),
-        Kind::Bytes => slot.keep_bytes(position, column.bytes(&[at])?),
-        _ => {}
-    }
-    Ok(())
 }
 
 impl Work for Run {

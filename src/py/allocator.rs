@@ -42,7 +42,6 @@ pub(super) fn use_small_pages() {
     unsafe { mi_option_set(ALLOW_HUGE_PAGES, 0) }
 }
 
-/// Returns true in a forked child.
 fn is_child() -> bool {
     fork::inherited(0)
 }

@@ -9,6 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use super::error::unknown;
 use super::files::{blobs, no_bytes};
 use super::{action, transform, value};
 use crate::column::{self, Binary, Layout, Numbers};
@@ -184,7 +185,6 @@ impl Storage {
     }
 }
 
-/// Parses the name of a dtype.
 pub(super) fn parse_dtype(dtype: &str) -> Result<Dtype> {
     let unknown = || Error::Dtype {
         name: dtype.to_owned(),
@@ -262,7 +262,7 @@ impl Image {
             Source::Decoded(rows.get().core.clone())
         } else {
             let Some(reading) = Reading::from_name(mode) else {
-                return Err(PyValueError::new_err(format!("unknown mode {mode:?}")));
+                return Err(unknown("mode", mode));
             };
             Source::Encoded(blobs(source)?, reading)
         };

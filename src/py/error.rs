@@ -90,6 +90,11 @@ impl From<Error> for PyErr {
     }
 }
 
+/// Returns the error for a name that is none of those of `what`.
+pub(super) fn unknown(what: &str, name: &str) -> PyErr {
+    PyValueError::new_err(format!("unknown {what} {name:?}"))
+}
+
 /// Adds a note to an exception.
 fn note(error: &PyErr, words: String) {
     Python::try_attach(|py| {

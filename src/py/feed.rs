@@ -98,7 +98,6 @@ impl Feed {
         drop(old);
     }
 
-    /// Adds a task.
     pub(super) fn push(&self, pulled: Pulled) {
         lock(&self.0).add(pulled);
     }
@@ -195,7 +194,6 @@ impl Feed {
         }
     }
 
-    /// Drops everything.
     pub(super) fn clear(&self) {
         let mut inner = lock(&self.0);
         inner.closed = true;

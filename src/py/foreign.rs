@@ -7,7 +7,6 @@
 //! Invariant: samples are completed by detached threads, so that no Python object is freed under a lock.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use std::{error, fmt, mem};
 
@@ -23,7 +22,7 @@ use crate::error::{Fault, Reason};
 use crate::fork::Uninherited;
 use crate::image::{Frame, Shape};
 use crate::program::{self, FallbackDecoder};
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 
 /// Decoded pixels, and their (height, width, channels).
 type Pixels<'py> = (Bound<'py, PyBytes>, (usize, usize, usize));
@@ -83,13 +82,13 @@ fn source<'py>(py: Python<'py>, refused: &Refused) -> PyResult<Bound<'py, PyAny>
 }
 
 /// The open requests of one stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Queue {
     inner: Mutex<Inner>,
     came: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Inner {
     waiting: VecDeque<program::Request>,
     /// The number of the thread that answers, or is about to start.
@@ -133,8 +132,7 @@ impl Queue {
             if let Some(request) = inner.waiting.pop_front() {
                 return Some(request);
             }
-            let woken = self.came.wait(inner);
-            inner = woken.unwrap_or_else(PoisonError::into_inner);
+            inner = wait(&self.came, inner);
         }
     }
 
@@ -333,8 +331,7 @@ fn fault_named(name: &str) -> PyResult<Fault> {
 impl Request {
     /// Takes the request to answer it.
     fn take(&self) -> PyResult<program::Request> {
-        let inner = self.inner.get().ok_or(Error::Inherited)?;
-        let request = lock(inner).take();
+        let request = lock(self.inner.here()?).take();
         request.ok_or_else(|| PyValueError::new_err("the request was answered already"))
     }
 

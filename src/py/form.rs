@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, intern};
 
+use super::error::unknown;
 use crate::Error;
 use crate::collate::{Dense, Field, Shape};
 use crate::column::{Kind, Layout};
@@ -79,7 +80,7 @@ impl Leaf {
             "bytes" => Form::Bytes,
             "texts" => Form::Texts,
             "pillow" => Form::Pillow,
-            _ => return Err(PyValueError::new_err(format!("unknown form {form:?}"))),
+            _ => return Err(unknown("form", form)),
         };
         Ok(Leaf { column, form })
     }

@@ -21,12 +21,6 @@ use crate::sync::{Arc, Mutex, lock};
 /// Bytes of a generator's words and of the count of those consumed.
 const TWISTER: usize = size_of::<Twister>() + size_of::<u32>();
 
-/// Adds the classes to the module.
-pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Generators>()?;
-    module.add_class::<Followed>()
-}
-
 /// A generator state at an address in an object that is kept alive.
 struct StateAddress {
     owner: Py<PyAny>,
@@ -241,9 +235,7 @@ impl Followed {
         }
         Ok(())
     }
-}
 
-impl Followed {
     /// Keys the generators for the sample `index`, which is at `place` in the batch.
     fn key_sample(&self, py: Python<'_>, index: &Bound<'_, PyAny>, place: u64) -> PyResult<()> {
         let (key, _) = self.key;

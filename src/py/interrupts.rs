@@ -12,14 +12,6 @@ use crate::sync::{Mutex, lock};
 
 use super::steps::StepClocks;
 
-/// Adds the class and the functions to the module.
-pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<WholeSteps>()?;
-    module.add_function(wrap_pyfunction!(interruptibly, module)?)?;
-    module.add_function(wrap_pyfunction!(uninterruptibly, module)?)?;
-    module.add_function(wrap_pyfunction!(check_interrupts, module)?)
-}
-
 /// See the stub.
 #[pyclass(frozen, subclass, module = "fastload._lib")]
 pub(super) struct WholeSteps {
@@ -101,7 +93,7 @@ fn recorded<'py>(
 /// See the stub.
 #[pyfunction]
 #[pyo3(signature = (function, *arguments))]
-fn interruptibly<'py>(
+pub(super) fn interruptibly<'py>(
     function: &Bound<'py, PyAny>,
     arguments: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -111,7 +103,7 @@ fn interruptibly<'py>(
 /// See the stub.
 #[pyfunction]
 #[pyo3(signature = (function, *arguments))]
-fn uninterruptibly<'py>(
+pub(super) fn uninterruptibly<'py>(
     function: &Bound<'py, PyAny>,
     arguments: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {

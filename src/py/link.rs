@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict};
 
 use super::dlpack;
 use super::interrupts::check_interrupts;
@@ -20,18 +20,9 @@ const SLICE: Duration = Duration::from_millis(100);
 /// An event of a worker: its number, and a payload with its parts, or None if the worker is gone.
 type Came = (usize, Option<(Py<PyBytes>, Vec<Py<PyAny>>)>);
 
-/// Adds the classes and functions for worker processes to the module.
-pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Links>()?;
-    module.add_class::<WorkerLink>()?;
-    module.add_class::<Part>()?;
-    module.add_function(wrap_pyfunction!(make_file, module)?)?;
-    module.add_function(wrap_pyfunction!(own, module)?)
-}
-
 /// See the stub.
 #[pyfunction]
-fn make_file(name: &str) -> PyResult<RawFd> {
+pub(super) fn make_file(name: &str) -> PyResult<RawFd> {
     Ok(memory::make_file(name)?.into_raw_fd())
 }
 
@@ -100,11 +91,12 @@ impl Links {
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.0.stats();
-        let dict = PyDict::new(py);
-        dict.set_item("arenas", stats.arenas)?;
-        dict.set_item("arena_bytes", stats.arena_bytes)?;
-        dict.set_item("held_bytes", stats.held_bytes)?;
-        Ok(dict)
+        [
+            ("arenas", stats.arenas),
+            ("arena_bytes", stats.arena_bytes),
+            ("held_bytes", stats.held_bytes),
+        ]
+        .into_py_dict(py)
     }
 }
 
@@ -171,7 +163,7 @@ pub(super) struct Part(Mutex<Option<ArenaSlot>>);
 
 /// Copies bytes to a tensor.
 #[pyfunction]
-fn own(py: Python<'_>, data: &[u8]) -> PyResult<Py<PyAny>> {
+pub(super) fn own(py: Python<'_>, data: &[u8]) -> PyResult<Py<PyAny>> {
     let mut memory = lease(data.len())?;
     memory.copy_from_slice(data);
     dlpack::tensor(py, memory, &[data.len()], Dtype::UInt8)

@@ -1,9 +1,12 @@
-//! Python lists at native speed: comparison by identity, and conversion of numbers to the bytes of an array.
+//! Python lists at native speed: comparison by identity, and conversion of numbers to arrays.
 //!
-//! Converts only exact floats, and exact ints that fit 64 bits: torch decides what others become.
+//! Converts only exact floats, and exact ints that fit 64 bits: torch or NumPy decides what others become.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyFloat, PyInt, PyList, PyType};
+
+use super::value::{Value, sequence, uneven};
+use crate::memory::Dtype;
 
 /// See the stub.
 #[pyfunction]
@@ -67,4 +70,147 @@ fn numbers<'py>(
     let numbers = values.iter().map(|value| number(&value));
     let numbers = numbers.collect::<Option<Vec<_>>>()?;
     Some(PyByteArray::new(values.py(), numbers.as_flattened()))
+}
+
+/// The lists of one field. Owns their common dtype: bool if all are, else int64, else float64, as torch's
+/// `default_collate` chooses for single numbers.
+#[derive(Default)]
+pub(super) struct Lists {
+    lists: Vec<List>,
+}
+
+struct List {
+    shape: Vec<usize>,
+    numbers: Numbers,
+    is_bool: bool,
+}
+
+enum Numbers {
+    Whole(Vec<i64>),
+    Real(Vec<f64>),
+}
+
+impl Lists {
+    /// Adds a list of exact Python numbers, or of such lists; returns false for any other value.
+    pub(super) fn read(&mut self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(items) = sequence(value) else {
+            return Ok(false);
+        };
+        let mut list = List {
+            shape: Vec::new(),
+            numbers: Numbers::Whole(Vec::new()),
+            is_bool: true,
+        };
+        let complete = list.read(&items, 0)?;
+        if complete {
+            self.lists.push(list);
+        }
+        Ok(complete)
+    }
+
+    /// Makes arrays of the lists. `known` are the dtype and the shape of a value that is not a list.
+    pub(super) fn finish(self, known: Option<(Dtype, Vec<usize>)>) -> Vec<Value> {
+        let filled = || self.lists.iter().filter(|list| list.len() > 0);
+        let is_real = filled().any(|list| matches!(list.numbers, Numbers::Real(_)));
+        let is_bool = filled().all(|list| list.is_bool) && filled().next().is_some();
+        let dtype = match &known {
+            Some((dtype, _)) if filled().next().is_none() => *dtype,
+            _ if is_real => Dtype::Float64,
+            _ if is_bool => Dtype::Bool,
+            _ => Dtype::Int64,
+        };
+        let shape = filled().next().map(|list| list.shape.clone());
+        let shape = shape.or(known.map(|(_, shape)| shape)).unwrap_or_default();
+        let lists = self.lists.into_iter();
+        lists.map(|list| list.finish(dtype, &shape)).collect()
+    }
+}
+
+impl List {
+    fn len(&self) -> usize {
+        match &self.numbers {
+            Numbers::Whole(numbers) => numbers.len(),
+            Numbers::Real(numbers) => numbers.len(),
+        }
+    }
+
+    /// Reads the items of a list nested `depth` deep; returns false if one is not a Python number.
+    fn read(&mut self, items: &[Bound<'_, PyAny>], depth: usize) -> PyResult<bool> {
+        match self.shape.get(depth) {
+            Some(&size) if size != items.len() => return Err(uneven()),
+            Some(_) => {}
+            None => self.shape.push(items.len()),
+        }
+        for item in items {
+            let is_leaf = self.shape.len() == depth + 1;
+            if let Ok(number) = item.cast_exact::<PyInt>() {
+                self.push(depth, number.extract()?, false)?;
+            } else if let Ok(number) = item.cast_exact::<PyFloat>() {
+                self.push_real(depth, number.extract()?)?;
+            } else if let Ok(flag) = item.cast_exact::<PyBool>() {
+                self.push(depth, flag.is_true().into(), true)?;
+            } else if let Some(inner) = sequence(item) {
+                if is_leaf && self.len() > 0 {
+                    return Err(uneven());
+                }
+                if !self.read(&inner, depth + 1)? {
+                    return Ok(false);
+                }
+            } else {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn push(&mut self, depth: usize, number: i64, is_bool: bool) -> PyResult<()> {
+        self.check(depth)?;
+        self.is_bool &= is_bool;
+        match &mut self.numbers {
+            Numbers::Whole(numbers) => numbers.push(number),
+            Numbers::Real(numbers) => numbers.push(number as f64),
+        }
+        Ok(())
+    }
+
+    fn push_real(&mut self, depth: usize, number: f64) -> PyResult<()> {
+        self.check(depth)?;
+        self.is_bool = false;
+        if let Numbers::Whole(whole) = &mut self.numbers {
+            self.numbers = Numbers::Real(whole.iter().map(|&number| number as f64).collect());
+        }
+        if let Numbers::Real(numbers) = &mut self.numbers {
+            numbers.push(number);
+        }
+        Ok(())
+    }
+
+    /// Refuses a number next to lists.
+    fn check(&self, depth: usize) -> PyResult<()> {
+        if self.shape.len() == depth + 1 {
+            return Ok(());
+        }
+        Err(uneven())
+    }
+
+    /// Makes the array. An empty list gets the rank of the others.
+    fn finish(mut self, dtype: Dtype, other: &[usize]) -> Value {
+        if self.shape == [0] && other.len() > 1 {
+            self.shape.extend_from_slice(&other[1..]);
+        }
+        let bytes = match (self.numbers, dtype) {
+            (Numbers::Whole(flags), Dtype::Bool) => {
+                flags.iter().map(|&flag| u8::from(flag != 0)).collect()
+            }
+            (Numbers::Whole(numbers), Dtype::Float64) => {
+                let numbers = numbers.iter().map(|&number| number as f64);
+                numbers.flat_map(f64::to_ne_bytes).collect()
+            }
+            (Numbers::Whole(numbers), _) => {
+                numbers.into_iter().flat_map(i64::to_ne_bytes).collect()
+            }
+            (Numbers::Real(numbers), _) => numbers.into_iter().flat_map(f64::to_ne_bytes).collect(),
+        };
+        Value::packed(bytes, self.shape, dtype)
+    }
 }

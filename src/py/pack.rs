@@ -6,12 +6,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use super::error::unknown;
 use super::pad::{detached, field_of, mismatch, number};
 use super::plan::parse_strategy;
 use super::tensor;
 use super::value::Values;
-use crate::collate::{Array, Bins, Dense, Fill, Overlong, Packing, Shape};
-use crate::error::Mismatch;
+use crate::collate::{Array, Bins, Dense, Fill, Overlong, Packing, Shape, check_aligned, lengths};
 use crate::memory::Dtype;
 
 /// The rule by which documents are packed. See the stub.
@@ -57,11 +57,7 @@ impl Pack {
             "split" => Overlong::Split,
             "drop" => Overlong::Drop,
             "error" => Overlong::Error,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "unknown overlong {overlong:?}"
-                )));
-            }
+            _ => return Err(unknown("overlong", overlong)),
         };
         Ok(Pack {
             core: Packing {
@@ -83,12 +79,16 @@ impl Pack {
         let Some(tokens) = parts.first() else {
             return Err(PyValueError::new_err("there are no fields to pack"));
         };
-        let lengths = tokens.lengths()?;
+        let lengths_of = |part: &PackedInput| {
+            let lengths = lengths(part.values.shapes());
+            lengths.map_err(mismatch(&part.field))
+        };
+        let lengths = lengths_of(tokens)?;
         for part in &parts[1..] {
-            part.check_aligned(&lengths)?;
+            let own = lengths_of(part)?;
+            check_aligned(&own, &lengths).map_err(mismatch(&part.field))?;
         }
-        let wrong = mismatch(&tokens.field);
-        let bins = self.core.bins(&lengths).map_err(&wrong)?;
+        let bins = self.core.bins(&lengths).map_err(mismatch(&tokens.field))?;
         let fields = parts.iter().map(|part| part.pack(py, &bins));
         let fields = fields.collect::<PyResult<Vec<_>>>()?;
         let positions = int64s(py, &bins, |out| {
@@ -128,39 +128,13 @@ impl PackedInput {
         })
     }
 
-    /// Returns the lengths of the samples, which must have one dimension.
-    fn lengths(&self) -> PyResult<Vec<usize>> {
-        let one = |(position, shape): (usize, &[usize])| match shape {
-            [len] => Ok(*len),
-            _ => Err(mismatch(&self.field)(Mismatch::DocumentRank {
-                position,
-                shape: shape.to_vec(),
-            })),
-        };
-        let lengths = self.values.shapes().enumerate().map(one);
-        Ok(lengths.collect::<crate::Result<_>>()?)
-    }
-
-    fn check_aligned(&self, lengths: &[usize]) -> PyResult<()> {
-        let own = self.lengths()?;
-        let mut pairs = own.iter().zip(lengths);
-        match pairs.position(|(own, tokens)| own != tokens) {
-            None => Ok(()),
-            Some(position) => Err(PyErr::from(mismatch(&self.field)(Mismatch::Unaligned {
-                position,
-                len: own[position],
-                tokens: lengths[position],
-            }))),
-        }
-    }
-
     fn pack(&self, py: Python<'_>, bins: &Bins) -> PyResult<Py<PyAny>> {
         let dtype = self.values.dtype;
         let element = |fill: Fill| fill.element(dtype).map_err(mismatch(&self.field));
         let fill = element(self.fill)?;
         let start = self.start.map(element).transpose()?;
         let size = dtype.itemsize();
-        let mut dense = field_of(py, Shape::from_slice(&bins.shape()), dtype, None)?;
+        let mut dense = field_of(Shape::from_slice(&bins.shape()), dtype, None)?;
         let out = dense.memory.bytes_mut();
         detached(py, out.len(), || {
             let samples: Vec<Array<'_>> = self.values.arrays().collect();
@@ -177,7 +151,7 @@ fn int64s(
     bins: &Bins,
     write: impl FnOnce(&mut [u8]) + Send,
 ) -> PyResult<Py<PyAny>> {
-    let mut dense: Dense = field_of(py, Shape::from_slice(&bins.shape()), Dtype::Int64, None)?;
+    let mut dense: Dense = field_of(Shape::from_slice(&bins.shape()), Dtype::Int64, None)?;
     let out = dense.memory.bytes_mut();
     detached(py, out.len(), || write(out));
     tensor::of_field(py, dense)

@@ -1,15 +1,14 @@
 //! Pads or joins fields of Python's samples.
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyList};
 
+use super::error::unknown;
 use super::tensor;
 use super::value::Values;
 use crate::Error;
-use crate::collate::{self, Dense, Fill, Layout, RaggedLayout, Shape, Side, sizes};
+use crate::collate::{self, Dense, Fill, RaggedLayout, Shape, Side, bytes_of, int64s, sizes};
 use crate::error::Mismatch;
-use crate::memory::fallible::missing;
 use crate::memory::{Destination, Dtype, lease};
 
 /// Fields from this size on, in bytes, are copied detached from the interpreter.
@@ -44,11 +43,7 @@ impl Pad {
         let side = match padding_side {
             "left" => Side::Left,
             "right" => Side::Right,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "unknown padding_side {padding_side:?}"
-                )));
-            }
+            _ => return Err(unknown("padding_side", padding_side)),
         };
         Ok(Pad {
             core: collate::Pad {
@@ -86,29 +81,31 @@ impl Pad {
         let side = self.core.side;
         let fill = &element[..values.dtype.itemsize()];
         let shape = sizes(values.len(), &layout.shape);
-        let mut padded = field_of(py, shape, values.dtype, allocate)?;
+        let mut padded = field_of(shape, values.dtype, allocate)?;
         let out = padded.memory.bytes_mut();
         detached(py, out.len(), || {
             let samples: Vec<_> = values.arrays().collect();
             layout.write_by(threads, &samples, side, fill, out);
         });
         let padded = tensor::of_field(py, padded)?;
-        let lengths = lengths
-            .then(|| lengths_of(py, &layout, &values))
-            .transpose()?;
+        let lengths = lengths.then(|| {
+            let each = values.shapes();
+            let lengths = each.flat_map(|shape| layout.lengths(shape));
+            tensor::of_field(py, int64s(layout.lengths_shape(values.len()), lengths)?)
+        });
         let mask = mask.map(|(rank, is_wide)| {
             let shape = layout.mask_shape(rank);
             let shape = shape.map_err(|least| mismatch(Mismatch::Mask { least }))?;
             let shape = sizes(values.len(), &shape);
             let dtype = if is_wide { Dtype::Int64 } else { Dtype::Bool };
-            let mut mask = field_of(py, shape, dtype, None)?;
+            let mut mask = field_of(shape, dtype, None)?;
             let out = mask.memory.bytes_mut();
             detached(py, out.len(), || {
                 layout.write_masks(values.shapes(), side, dtype.itemsize(), out);
             });
             tensor::of_field(py, mask)
         });
-        Ok((padded, lengths, mask.transpose()?))
+        Ok((padded, lengths.transpose()?, mask.transpose()?))
     }
 }
 
@@ -125,33 +122,28 @@ pub(super) fn flatten(
 ) -> PyResult<Flattened> {
     let values = Values::read(values, field)?;
     let flat = RaggedLayout::of(values.shapes()).map_err(mismatch(field))?;
-    let mut all = field_of(py, flat.shape.clone(), values.dtype, allocate)?;
+    let mut all = field_of(flat.shape.clone(), values.dtype, allocate)?;
     let out = all.memory.bytes_mut();
     detached(py, out.len(), || {
         flat.write(values.arrays(), values.dtype.itemsize(), out);
     });
     let (shortest, longest) = flat.extremes();
     let offsets = flat.offsets.iter().copied();
-    let offsets = int64s(py, sizes(flat.offsets.len(), &[]), offsets)?;
-    Ok((tensor::of_field(py, all)?, offsets, shortest, longest))
+    let offsets = int64s(sizes(flat.offsets.len(), &[]), offsets)?;
+    let (all, offsets) = (tensor::of_field(py, all)?, tensor::of_field(py, offsets)?);
+    Ok((all, offsets, shortest, longest))
 }
 
 /// Allocates a field of a batch, to be written.
 pub(super) fn field_of(
-    py: Python<'_>,
     shape: Shape,
     dtype: Dtype,
     allocate: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Dense> {
-    let bytes = shape
-        .iter()
-        .try_fold(dtype.itemsize(), |bytes, &size| bytes.checked_mul(size))
-        .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or_else(|| missing(usize::MAX))?;
+    let bytes = bytes_of(&shape, dtype.itemsize());
     let memory = match allocate {
-        Some(allocate) if bytes > 0 => {
-            let shape = pyo3::types::PyTuple::new(py, &shape)?;
-            tensor::destination(&allocate.call1((shape, dtype.name()))?, bytes)?
+        Some(allocate) if (1..=isize::MAX as usize).contains(&bytes) => {
+            tensor::allocated(allocate, &shape, dtype)?
         }
         _ => Destination::from(lease(bytes)?),
     };
@@ -160,20 +152,6 @@ pub(super) fn field_of(
         shape,
         dtype,
     })
-}
-
-/// Makes an int64 tensor.
-pub(super) fn int64s(
-    py: Python<'_>,
-    shape: Shape,
-    numbers: impl Iterator<Item = usize>,
-) -> PyResult<Py<PyAny>> {
-    let mut dense = field_of(py, shape, Dtype::Int64, None)?;
-    let places = dense.memory.bytes_mut().as_chunks_mut::<8>().0;
-    for (place, number) in places.iter_mut().zip(numbers) {
-        *place = (number.cast_signed() as i64).to_ne_bytes();
-    }
-    tensor::of_field(py, dense)
 }
 
 /// Runs `write`, which writes `bytes` bytes; detached from the interpreter if they are many.
@@ -187,10 +165,7 @@ pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send
 
 /// Makes errors with the field's name.
 pub(super) fn mismatch(field: &str) -> impl Fn(Mismatch) -> Error {
-    move |mismatch| Error::Mismatch {
-        field: field.into(),
-        mismatch,
-    }
+    move |mismatch| mismatch.of_field(field)
 }
 
 /// Reads a Python number.
@@ -205,18 +180,4 @@ pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
         return Ok(Fill::Int(whole.into()));
     }
     Ok(Fill::Int(value.extract::<u64>()?.into()))
-}
-
-fn lengths_of(py: Python<'_>, layout: &Layout, values: &Values) -> PyResult<Py<PyAny>> {
-    let dims = layout.dims.len();
-    let shape = if dims == 1 {
-        sizes(values.len(), &[])
-    } else {
-        sizes(values.len(), &[dims])
-    };
-    int64s(
-        py,
-        shape,
-        values.shapes().flat_map(|shape| layout.lengths(shape)),
-    )
 }

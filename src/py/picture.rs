@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
+use super::error::unknown;
 use super::{pad, tensor, transform};
 use crate::decode::{Draft, Reading, Switches};
 use crate::image::{Layout, Output, Pipeline};
@@ -27,8 +28,7 @@ impl Picture {
         truncated: bool,
         max_pixels: Option<u64>,
     ) -> PyResult<Picture> {
-        let reading = Reading::from_name(mode)
-            .ok_or_else(|| PyValueError::new_err(format!("unknown mode {mode:?}")))?;
+        let reading = Reading::from_name(mode).ok_or_else(|| unknown("mode", mode))?;
         let draft = draft.map(|(scale, luma)| {
             Draft::new(scale, luma)
                 .ok_or_else(|| PyValueError::new_err(format!("unknown scale {scale}")))
@@ -55,12 +55,10 @@ impl Picture {
         output: &Bound<'_, PyTuple>,
         keep: bool,
     ) -> PyResult<Py<PyAny>> {
-        let shape = self.core.shape();
-        let known = (Some((shape.height, shape.width)), Some(shape.channels));
-        let pipeline = transform::pipeline(ops, output, known)?;
+        let pipeline = transform::pipeline(ops, output, self.known())?;
         let plan = self.core.plan(&pipeline)?;
         let shape = pipeline.sample_shape(&plan).into();
-        let mut dense = pad::field_of(py, shape, pipeline.dtype(), None)?;
+        let mut dense = pad::field_of(shape, pipeline.dtype(), None)?;
         let out = dense.memory.bytes_mut();
         py.detach(|| self.core.write(&pipeline, &plan, keep, out))?;
         tensor::of_field(py, dense)
@@ -73,17 +71,20 @@ impl Picture {
         ops: &Bound<'_, PyList>,
         keep: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let shape = self.core.shape();
-        let known = (Some((shape.height, shape.width)), Some(shape.channels));
-        let pipeline = Pipeline::new(
-            transform::parse_all(ops)?,
-            Output::Bytes(Layout::Hwc),
-            known,
-        )?;
+        let output = Output::Bytes(Layout::Hwc);
+        let pipeline = Pipeline::new(transform::parse_all(ops)?, output, self.known())?;
         let plan = self.core.plan(&pipeline)?;
         let bytes = pipeline.sample_shape(&plan).iter().product();
         PyBytes::new_with(py, bytes, |out| {
             Ok(py.detach(|| self.core.write(&pipeline, &plan, keep, out))?)
         })
+    }
+}
+
+impl Picture {
+    /// Returns what pipelines are told of the image: (height, width), and the channels.
+    fn known(&self) -> (Option<(usize, usize)>, Option<usize>) {
+        let shape = self.core.shape();
+        (Some((shape.height, shape.width)), Some(shape.channels))
     }
 }

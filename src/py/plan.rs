@@ -1,4 +1,4 @@
-//! Epoch plans, as Python makes and reads them.
+//! Epoch plans, as Python makes and reads them, and the shapes that they are made of.
 
 use std::num::NonZeroU32;
 
@@ -7,7 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::column::{Column, Rows, numbers};
-use crate::column::Kind;
+use super::error::unknown;
+use crate::collate::Shape;
+use crate::column::{self, Kind};
+use crate::error::Result;
 use crate::memory::ReadGuard;
 use crate::plan::{
     self, Budget, Cost, Long, PackedBatches, Ranks, Remainder, Shuffle, Strategy, TokenBatches,
@@ -253,6 +256,47 @@ pub(super) fn parse_strategy(strategy: &str) -> PyResult<Strategy> {
     }
 }
 
-fn unknown(what: &str, value: &str) -> PyErr {
-    PyValueError::new_err(format!("unknown {what} {value:?}"))
+/// Stands for a dimension that a sample does not have.
+const NO_DIMENSION: i64 = -1;
+
+/// The bytes of int64 `(samples, dimensions)`, and the number of dimensions.
+type Table<'py> = (Bound<'py, PyBytes>, usize);
+
+#[pyfunction]
+pub(super) fn shapes<'py>(column: &Bound<'py, Column>) -> PyResult<Option<Table<'py>>> {
+    let py = column.py();
+    let core = column.get().core.clone();
+    let Some((table, dimensions)) = py.detach(|| table(&*core))? else {
+        return Ok(None);
+    };
+    let bytes = PyBytes::new_with(py, table.len() * size_of::<i64>(), |out| {
+        let (out, _) = out.as_chunks_mut();
+        for (bytes, size) in out.iter_mut().zip(table) {
+            *bytes = size.to_ne_bytes();
+        }
+        Ok(())
+    })?;
+    Ok(Some((bytes, dimensions)))
+}
+
+/// Returns the shapes of all samples, each padded with [`NO_DIMENSION`], and the number of sizes for each; None if a
+/// shape is known only when its sample is made.
+fn table(column: &dyn column::Column) -> Result<Option<(Vec<i64>, usize)>> {
+    let mut all = Vec::with_capacity(column.len());
+    for index in 0..column.len() {
+        match column.shape(index)? {
+            Some(shape) => all.push(shape),
+            None => return Ok(None),
+        }
+    }
+    let dimensions = all.iter().map(Shape::len).max().unwrap_or(0);
+    let mut table = vec![NO_DIMENSION; all.len() * dimensions];
+    if dimensions > 0 {
+        for (row, shape) in table.chunks_exact_mut(dimensions).zip(&all) {
+            for (place, &size) in row.iter_mut().zip(shape) {
+                *place = size.cast_signed() as i64;
+            }
+        }
+    }
+    Ok(Some((table, dimensions)))
 }

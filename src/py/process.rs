@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 
 use crate::memory;
 use crate::pool::Pool;
@@ -47,11 +47,12 @@ pub(super) fn shutdown(py: Python<'_>) {
 #[pyfunction]
 pub(super) fn memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let stats = memory::stats();
-    let dict = PyDict::new(py);
-    dict.set_item("leased_bytes", stats.leased_bytes)?;
-    dict.set_item("idle_bytes", stats.idle_bytes)?;
-    dict.set_item("mapped_blocks", stats.mapped_blocks)?;
-    Ok(dict)
+    [
+        ("leased_bytes", stats.leased_bytes),
+        ("idle_bytes", stats.idle_bytes),
+        ("mapped_blocks", stats.mapped_blocks),
+    ]
+    .into_py_dict(py)
 }
 
 /// Frees memory kept for reuse; returns its bytes.

@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::column::parse_dtype;
 use super::form::{Form, Unit};
 use super::pack::Pack;
 use super::pad::{Pad, number};
@@ -69,10 +70,10 @@ impl Rule {
             core: collate::Rule {
                 field: field.into(),
                 method: core,
-                to: to.map(dtype).transpose()?,
+                to: to.map(parse_dtype).transpose()?,
                 like,
                 labels: labels.map(|(token, label)| Labels { token, label }),
-                ..collate::Rule::stack()
+                ..collate::Rule::default()
             },
             output_form: match how {
                 "tensors" => OutputForm::Tensors,
@@ -99,7 +100,7 @@ impl Rule {
                 start: start.as_ref().map(number).transpose()?,
             })
         });
-        let segments = segments.map(|(first, name)| Ok::<_, PyErr>((first, dtype(&name)?)));
+        let segments = segments.map(|(first, name)| Ok::<_, PyErr>((first, parse_dtype(&name)?)));
         let packs = Packs {
             packing: pack.map(|pack| pack.get().core),
             columns: columns.collect::<PyResult<_>>()?,
@@ -112,17 +113,11 @@ impl Rule {
             core: collate::Rule {
                 field: field.into(),
                 method: Method::Pack(Box::new(packs)),
-                ..collate::Rule::stack()
+                ..collate::Rule::default()
             },
             output_form: OutputForm::Plain,
         })
     }
-}
-
-/// Parses the name of a dtype.
-fn dtype(name: &str) -> PyResult<Dtype> {
-    let found = Dtype::from_name(name);
-    Ok(found.ok_or_else(|| Error::Dtype { name: name.into() })?)
 }
 
 /// A value in a batch: its leaf, and which result of the leaf's rule it is.
@@ -281,10 +276,7 @@ fn fitted(rule: &Rule, form: Form, layout: &Layout) -> PyResult<collate::Rule> {
         Method::Join => is_like_array && in_order,
         Method::Pad(padding) => {
             let element = padding.pad.fill.element(layout.dtype);
-            element.map_err(|mismatch| Error::Mismatch {
-                field: rule.field.clone(),
-                mismatch,
-            })?;
+            element.map_err(|mismatch| mismatch.of_field(&rule.field))?;
             is_like_array && in_order
         }
         Method::Pack(_) => is_array && in_order,

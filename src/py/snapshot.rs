@@ -58,7 +58,6 @@ impl Snapshot {
         })
     }
 
-    /// Returns the counters as a dict.
     pub(super) fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = &self.stats;
         let dict = PyDict::new(py);

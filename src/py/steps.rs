@@ -1,10 +1,16 @@
-//! The steps of a training, as its iterator writes and Python reads them.
+//! The steps of a training, and the spans of threads and workers, as Python reads them.
+
+use std::time::Instant;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use crate::fork::Uninherited;
+use crate::pool::Thread;
+use crate::spans::{self, Span, Stage};
 use crate::steps::Steps;
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Steps that are kept.
@@ -98,4 +104,67 @@ impl StepClocks {
     fn set_looks(&self, looks: bool) {
         self.looks.store(looks, Ordering::Relaxed);
     }
+}
+
+/// See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Spans(pub(super) Uninherited<Arc<spans::Spans>>);
+
+#[pymethods]
+impl Spans {
+    #[classattr]
+    const STAGES: [&str; Stage::NAMES.len()] = Stage::NAMES;
+
+    #[new]
+    fn new(capacity: usize) -> Spans {
+        Spans(Uninherited::new(Arc::new(spans::Spans::new(capacity))))
+    }
+
+    fn now_ns(&self) -> PyResult<u64> {
+        Ok(self.0.here()?.ns(Instant::now()))
+    }
+
+    fn add(
+        &self,
+        worker: (u32, u32),
+        batch: u64,
+        epoch: u32,
+        begin_ns: u64,
+        end_ns: u64,
+    ) -> PyResult<()> {
+        let (number, id) = worker;
+        self.0.here()?.add(Span {
+            begin_ns,
+            end_ns,
+            batch,
+            epoch,
+            thread: Thread { number, id },
+            stage: Stage::Make,
+        });
+        Ok(())
+    }
+
+    fn since<'py>(&self, py: Python<'py>, first: u64) -> PyResult<(Bound<'py, PyBytes>, u64)> {
+        let core = self.0.here()?;
+        let (bytes, next) = py.detach(|| {
+            let (spans, next) = core.since(first);
+            (to_bytes(&spans), next)
+        });
+        Ok((PyBytes::new(py, &bytes), next))
+    }
+}
+
+/// Returns the records of spans, as the stub describes them.
+fn to_bytes(spans: &[Span]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(40 * spans.len());
+    for span in spans {
+        for long in [span.begin_ns, span.end_ns, span.batch] {
+            bytes.extend_from_slice(&long.to_ne_bytes());
+        }
+        let Thread { number, id } = span.thread;
+        for short in [span.epoch, number, id, span.stage as u32] {
+            bytes.extend_from_slice(&short.to_ne_bytes());
+        }
+    }
+    bytes
 }

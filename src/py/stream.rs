@@ -6,7 +6,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict};
 
 use super::budget::Budget;
 use super::feed::{Feed, Pulled, Source};
@@ -16,11 +16,10 @@ use super::made::MadeBatches;
 use super::outcome::{LastOutcome, Outcome};
 use super::program::Program;
 use super::snapshot::Snapshot;
-use super::spans::Spans;
+use super::steps::Spans;
 use super::tensor;
-use super::tune::Window;
+use super::tune::{Watch, Window};
 use super::wait::{self, quietly};
-use super::watch::Watch;
 use crate::Error;
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
@@ -193,7 +192,7 @@ impl Stream {
 
     #[pyo3(signature = (indices, state=None))]
     fn submit(&self, py: Python<'_>, indices: Vec<i64>, state: Option<&[u8]>) -> PyResult<()> {
-        self.core()?;
+        self.core.here()?;
         self.feed.push(Pulled {
             state: state.map(Box::from),
             ..Pulled::native(Indices::list(indices))
@@ -202,7 +201,7 @@ impl Stream {
     }
 
     fn take<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
-        let core = self.core()?;
+        let core = self.core.here()?;
         if core.is_orphaned() {
             return Err(quietly(py, Error::Closed));
         }
@@ -260,7 +259,7 @@ impl Stream {
 
     #[pyo3(signature = (spans, epoch=0))]
     fn record(&self, spans: Option<&Bound<'_, Spans>>, epoch: u32) -> PyResult<()> {
-        let spans = spans.map(|spans| spans.get().core()).transpose()?;
+        let spans = spans.map(|spans| spans.get().0.here()).transpose()?;
         if let Some(core) = self.core.get() {
             core.record(spans.cloned().map(|spans| Recording { spans, epoch }));
         }
@@ -274,7 +273,7 @@ impl Stream {
         fetch: usize,
         compute: usize,
     ) -> PyResult<()> {
-        let core = self.core()?;
+        let core = self.core.here()?;
         py.detach(|| {
             core.adjust(|limits| {
                 limits.threads = threads.max(1);
@@ -286,7 +285,9 @@ impl Stream {
     }
 
     fn set_depth(&self, py: Python<'_>, depth: usize) -> PyResult<()> {
-        self.core()?.adjust(|limits| limits.depth = depth.max(1));
+        self.core
+            .here()?
+            .adjust(|limits| limits.depth = depth.max(1));
         self.budget.set_depth(depth.max(1));
         self.admit(py)?;
         let ahead = self.ahead.fetch_max(depth, Ordering::Relaxed);
@@ -312,7 +313,7 @@ impl Stream {
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let moment = self.snapshot(self.core()?.stats());
+        let moment = self.snapshot(self.core.here()?.stats());
         let dict = moment.counters(py)?;
         for (name, count) in [
             ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
@@ -328,7 +329,7 @@ impl Stream {
 
     /// See the stub.
     fn window(&self, pool_cpu_s: f64, memory_share: f64) -> PyResult<Window> {
-        let now = self.snapshot(self.core()?.window());
+        let now = self.snapshot(self.core.here()?.window());
         let mut last = lock(&self.last_window);
         let window = now.since(&last, pool_cpu_s, memory_share);
         *last = now;
@@ -347,7 +348,7 @@ impl Stream {
     }
 
     fn close(&self) {
-        if let Ok(core) = self.core() {
+        if let Ok(core) = self.core.here() {
             core.cancel();
             self.requests.iter().for_each(RequestQueue::close);
             self.feed.clear();
@@ -358,11 +359,6 @@ impl Stream {
 }
 
 impl Stream {
-    /// Returns the core's stream; an error in a forked child, where its threads do not exist.
-    fn core(&self) -> crate::Result<&Core> {
-        self.core.get().ok_or(Error::Inherited)
-    }
-
     /// Returns the files that Python is asked to decode; None for a program without images, which asks for none.
     fn requests(&self) -> Option<&RequestQueue> {
         let has_images = self.program.get().core.has_images();
@@ -382,7 +378,7 @@ impl Stream {
 
     /// Pulls tasks one by one, so that the first batches are made while later indices are drawn.
     fn pull(&self, py: Python<'_>, count: usize) -> PyResult<()> {
-        self.core()?;
+        self.core.here()?;
         for _ in 0..count {
             self.feed.pull(py)?;
             self.admit(py)?;
@@ -392,7 +388,7 @@ impl Stream {
 
     /// Submits pulled tasks while there is room.
     fn admit(&self, py: Python<'_>) -> PyResult<()> {
-        let core = self.core()?;
+        let core = self.core.here()?;
         let program = &self.program.get().core;
         let planned = |pulled: &mut Pulled| {
             let known = || self.budget.plan(program, &pulled.indices);
@@ -469,11 +465,9 @@ impl Stream {
             return tensor::of_field(py, field);
         };
         // The shape was unknown before: copy once, now that it is known.
-        let shape = PyTuple::new(py, &field.shape)?;
-        let tensor = allocate.bind(py).call1((shape, field.dtype.name()))?;
-        let mut destination = tensor::destination(&tensor, lease.len())?;
-        py.detach(|| destination.bytes_mut().copy_from_slice(lease));
-        Ok(tensor.unbind())
+        let mut memory = tensor::allocated(allocate.bind(py), &field.shape, field.dtype)?;
+        py.detach(|| memory.bytes_mut().copy_from_slice(lease));
+        tensor::of_field(py, Dense { memory, ..field })
     }
 }
 

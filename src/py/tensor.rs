@@ -1,4 +1,4 @@
-//! torch tensors: made from fields of batches, filled as destinations, read as indices.
+//! torch tensors: made from fields of batches, filled as destinations, copied on pool threads, read as indices.
 #![allow(unsafe_code)]
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::dlpack;
-use crate::collate::{Dense, Shape};
+use crate::collate::{Dense, Shape, bytes_of};
+use crate::copying;
 use crate::memory::{Destination, Dtype, External, Transfer, View};
 use crate::order::Indices;
 use crate::program::Program;
@@ -25,8 +26,19 @@ pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
     }
 }
 
+/// Has `allocate` make the tensor of a field, to be written.
+pub(super) fn allocated(
+    allocate: &Bound<'_, PyAny>,
+    shape: &[usize],
+    dtype: Dtype,
+) -> PyResult<Destination> {
+    let bytes = bytes_of(shape, dtype.itemsize());
+    let shape = PyTuple::new(allocate.py(), shape)?;
+    destination(&allocate.call1((shape, dtype.name()))?, bytes)
+}
+
 /// Takes the memory of a dense CPU tensor of `bytes` bytes for writing; keeps the tensor alive.
-pub(super) fn destination(tensor: &Bound<'_, PyAny>, bytes: usize) -> PyResult<Destination> {
+fn destination(tensor: &Bound<'_, PyAny>, bytes: usize) -> PyResult<Destination> {
     let (pointer, len) = memory(tensor)?;
     if len != bytes {
         let message = format!("the tensor for a field has {len} bytes, not {bytes}");
@@ -52,10 +64,7 @@ pub(super) fn destinations(
         if !batched {
             shape.remove(0);
         }
-        let sizes = shape.iter();
-        let bytes = sizes.fold(dtype.itemsize(), |bytes, &size| bytes.saturating_mul(size));
-        let shape = PyTuple::new(allocate.py(), &shape)?;
-        destination(&allocate.call1((shape, dtype.name()))?, bytes)
+        allocated(allocate, &shape, dtype)
     };
     let leaves = (0..program.leaves().len()).map(|place| {
         let tensors = program.tensors(place, indices).unwrap_or_default();
@@ -64,11 +73,33 @@ pub(super) fn destinations(
     leaves.collect()
 }
 
+/// A copy in progress. Keeps the tensors alive.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Copying {
+    copying: copying::Copying, // dropped first: the copy must end before the tensors go
+    _tensors: (Vec<Py<PyAny>>, Vec<Py<PyAny>>),
+}
+
+#[pymethods]
+impl Copying {
+    #[new]
+    fn new(targets: Vec<Bound<'_, PyAny>>, sources: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let transfer = transfer(&targets, &sources)?;
+        let kept =
+            |tensors: Vec<Bound<'_, PyAny>>| tensors.into_iter().map(Bound::unbind).collect();
+        Ok(Self {
+            copying: copying::Copying::start(transfer),
+            _tensors: (kept(targets), kept(sources)),
+        })
+    }
+
+    fn wait(&self, py: Python<'_>) {
+        py.detach(|| self.copying.wait());
+    }
+}
+
 /// Plans to copy tensors to as many others of the same sizes; the caller keeps them until that is over.
-pub(super) fn transfer(
-    targets: &[Bound<'_, PyAny>],
-    sources: &[Bound<'_, PyAny>],
-) -> PyResult<Transfer> {
+fn transfer(targets: &[Bound<'_, PyAny>], sources: &[Bound<'_, PyAny>]) -> PyResult<Transfer> {
     let memories = |tensors: &[Bound<'_, PyAny>]| -> PyResult<Vec<(usize, usize)>> {
         tensors.iter().map(memory).collect()
     };

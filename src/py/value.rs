@@ -13,8 +13,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple, PyType};
 
-use super::{dlpack, list_arrays};
-use crate::collate::Array;
+use super::column::parse_dtype;
+use super::{dlpack, lists};
+use crate::collate::{Array, copy, packed_strides};
 use crate::error::Mismatch;
 use crate::memory::Cast;
 use crate::memory::{Dtype, View};
@@ -38,7 +39,7 @@ pub(super) struct Value {
 impl Values {
     /// Reads the values of a batch's samples.
     pub(super) fn read(values: &Bound<'_, PyList>, field: &str) -> PyResult<Values> {
-        let mut lists = list_arrays::Lists::default();
+        let mut lists = lists::Lists::default();
         let mut read = Vec::with_capacity(values.len());
         for (position, value) in values.iter().enumerate() {
             let one = lists.read(&value).and_then(|is_list| {
@@ -50,10 +51,6 @@ impl Values {
             });
             read.push(one.map_err(|error| place(values.py(), error, field, position))?);
         }
-        let mismatch = |mismatch| Error::Mismatch {
-            field: field.into(),
-            mismatch,
-        };
         let known = read.iter().flatten().next();
         let known = known.map(|value| (value.dtype, value.shape.clone()));
         let mut lists = lists.finish(known).into_iter();
@@ -64,11 +61,12 @@ impl Values {
         };
         let odd = values.iter().position(|value| value.dtype != dtype);
         if let Some(position) = odd {
-            return Err(PyErr::from(mismatch(Mismatch::Dtype {
+            let odd = Mismatch::Dtype {
                 position,
                 dtype: values[position].dtype.name(),
                 first: dtype.name(),
-            })));
+            };
+            return Err(odd.of_field(field).into());
         }
         Ok(Values { values, dtype })
     }
@@ -100,12 +98,7 @@ impl Values {
 impl Value {
     /// Makes a value of an array in C order.
     pub(super) fn packed(bytes: Vec<u8>, shape: Vec<usize>, dtype: Dtype) -> Value {
-        let mut strides = vec![0; shape.len()];
-        let mut packed = dtype.itemsize();
-        for (stride, &size) in strides.iter_mut().zip(&shape).rev() {
-            *stride = packed.cast_signed();
-            packed = packed.saturating_mul(size);
-        }
+        let strides = packed_strides(&shape, dtype.itemsize());
         let (pointer, len) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the bytes of a vector stay in place when it moves, and nothing changes them.
         let view = unsafe { View::new(pointer, len, Box::new(bytes)) };
@@ -130,7 +123,7 @@ impl Value {
     fn cast(&self, cast: Cast) -> Value {
         let elements = self.shape.iter().product::<usize>();
         let mut packed = vec![0; elements * self.dtype.itemsize()];
-        crate::collate::copy(self.array(), self.dtype.itemsize(), &mut packed);
+        copy(self.array(), self.dtype.itemsize(), &mut packed);
         let mut bytes = vec![0; elements * cast.to().itemsize()];
         cast.run(&packed, &mut bytes);
         Value::packed(bytes, self.shape.clone(), cast.to())
@@ -199,7 +192,7 @@ impl Value {
         let memory = arrays.call_method1(reader, (value, "a batch"))?;
         let memory: (usize, Vec<usize>, Vec<isize>, String, Bound<'_, PyAny>) = memory.extract()?;
         let (pointer, shape, strides, name, owner) = memory;
-        let dtype = Dtype::from_name(&name).ok_or(Error::Dtype { name })?;
+        let dtype = parse_dtype(&name)?;
         let seen = dlpack::Borrowed {
             pointer,
             shape,

@@ -28,7 +28,7 @@ pub(super) fn batch(
     let begun = Instant::now();
     let mut slices = LOOK;
     loop {
-        let core = core.get().ok_or(Error::Inherited)?; // a signal handler may fork
+        let core = core.here()?; // a signal handler may fork
         let mut slice = SLICE;
         if let Some(requests) = requests.filter(|requests| requests.is_unserved()) {
             requests.serve(py)?;

@@ -32,7 +32,6 @@ pub fn is_cheap(sample_ns: f64, samples: usize) -> bool {
 pub(super) struct Cost(f64);
 
 impl Cost {
-    /// Starts from a guess.
     pub(super) fn of(sample_ns: f64) -> Cost {
         Cost(sample_ns)
     }

@@ -12,9 +12,7 @@
 //! it.
 
 mod claims;
-mod completion;
 mod cost;
-mod flight;
 mod shared;
 mod state;
 mod work;
@@ -24,16 +22,15 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-pub use completion::Completion;
 pub use cost::is_cheap;
-pub use work::{Again, Chunk, Work};
+pub use work::{Again, Chunk, Completion, Work};
 
 use crate::error::Result;
-use crate::pool::{Notifier, Pool, Source};
+use crate::pool::{Notifier, Pool};
 use crate::spans::Recording;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait_for};
 use shared::Shared;
 use state::State;
 
@@ -81,14 +78,7 @@ pub enum Taken<O> {
 /// The consumer's end of a stream. Dropping it cancels what is in flight, without waiting.
 pub struct Stream<W: Work> {
     shared: Arc<Shared<W>>,
-    source: Arc<dyn Source>,
     pool: Option<&'static Pool>,
-}
-
-impl<W: Work> std::fmt::Debug for Stream<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").finish_non_exhaustive()
-    }
 }
 
 impl<W: Work> Stream<W> {
@@ -96,7 +86,7 @@ impl<W: Work> Stream<W> {
     pub fn open(work: W, limits: Limits, first_seq: u64) -> Result<Stream<W>> {
         let pool = Pool::global();
         let mut stream = Stream::with_notifier(work, limits, first_seq, Box::new(pool));
-        pool.register(stream.source.clone())?;
+        pool.register(stream.shared.clone())?;
         stream.pool = Some(pool);
         Ok(stream)
     }
@@ -116,16 +106,7 @@ impl<W: Work> Stream<W> {
             cancelled: Arc::new(AtomicBool::new(false)),
             this: this.clone(),
         });
-        Stream {
-            source: shared.clone(),
-            shared,
-            pool: None,
-        }
-    }
-
-    /// Returns the work that the stream runs.
-    pub fn work(&self) -> &W {
-        &self.shared.work
+        Stream { shared, pool: None }
     }
 
     /// Returns true if a batch of `bytes` fits within depth and budget.
@@ -202,12 +183,7 @@ impl<W: Work> Stream<W> {
                 }
                 left = left.min(pause);
             }
-            state = self
-                .shared
-                .ready
-                .wait_timeout(state, left)
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .0;
+            state = wait_for(&self.shared.ready, state, left);
         }
         state.waiting -= 1;
         state.note_wait(spin_start - begun, spin_start.elapsed());
@@ -268,7 +244,7 @@ impl<W: Work> Stream<W> {
         self.shared.cancelled.store(true, Ordering::Relaxed);
         let flights = lock(&self.shared.state).cancel();
         if let Some(pool) = self.pool {
-            pool.unregister(&self.source);
+            pool.unregister(&self.shared);
         }
         drop(flights);
         self.shared.ready.notify_all();

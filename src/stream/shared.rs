@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use crate::caught;
 use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
 use crate::pool::{Notifier, Source};
@@ -14,7 +15,7 @@ use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
 use crate::wanted;
 
 use super::Completion;
-use super::flight::{Claim, Next};
+use super::claims::{Claim, Next};
 use super::state::State;
 use super::work::{Again, Chunk, Work};
 
@@ -37,11 +38,7 @@ pub(super) struct Shared<W: Work> {
 /// Runs `body`; a panic becomes an error.
 fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        let message = payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".to_owned());
+        let message = caught::words(&*payload).unwrap_or("no message").to_owned();
         Err(Error::Panic { message })
     })
 }
@@ -82,7 +79,7 @@ impl<W: Work> Shared<W> {
             return;
         }
         drop(batch);
-        state.stats.add(&stages);
+        state.stats.stages.add(&stages);
         let left = !fetched.is_empty();
         state.keep_fetched(&self.work, seq, fetched);
         let next = state.completed(&self.work, seq, failures.len(), 1, failures);
@@ -138,11 +135,11 @@ impl<W: Work> Shared<W> {
                 state = self.finish(seq, batch, stages);
             }
             Next::Decide(batch, failures) => {
-                state.stats.add(&stages);
+                state.stats.stages.add(&stages);
                 drop(state);
                 (state, to_wake) = self.decide(seq, batch, failures);
             }
-            Next::Nothing | Next::Arrived => state.stats.add(&stages),
+            Next::Nothing | Next::Arrived => state.stats.stages.add(&stages),
         }
         let claim = state.computed(&self.work, continues);
         let waiting = usize::from(state.has_tight_stages());
@@ -179,7 +176,7 @@ impl<W: Work> Shared<W> {
         stages.collate += now - begun;
         let mut state = lock(&self.state);
         state.record(seq, Stage::Collate, begun, now);
-        state.stats.add(&stages);
+        state.stats.stages.add(&stages);
         state.arrived(seq, result, now);
         state
     }
@@ -231,9 +228,7 @@ impl<W: Work> Shared<W> {
         let next = lock(&self.state).completed(&self.work, seq, 1, 0, failures);
         self.handle(seq, next);
     }
-}
 
-impl<W: Work> Shared<W> {
     /// Does one piece of work; returns true if there was any. For a pool thread a piece is as many samples as
     /// a claim may have, of any number of batches, so that small batches cost few visits to the pool. For a
     /// consumer it is one batch.

@@ -15,8 +15,8 @@ use crate::spans::{Recording, Stage};
 use crate::stats::Stats;
 use crate::sync::Arc;
 
+use super::claims::{Body, Flight, Next};
 use super::cost::Cost;
-use super::flight::{Body, Flight, Next};
 use super::work::Work;
 use super::{Limits, Ready};
 
@@ -256,7 +256,8 @@ impl<W: Work> State<W> {
     pub(super) fn observe(&mut self, samples: usize, elapsed: Duration) {
         if samples > 0 {
             self.cost.observe(samples, elapsed.as_nanos() as f64);
-            self.stats.computed(samples as u32, elapsed);
+            let samples = samples as u32;
+            self.stats.computing.add(elapsed / samples, samples);
         }
     }
 
@@ -402,7 +403,9 @@ impl<W: Work> State<W> {
         if let Some(at) = self.at(seq) {
             self.flights[at].result = Some(result);
             self.ready += 1;
-            self.stats.made(self.flights[at].begun, now);
+            if let Some(begun) = self.flights[at].begun {
+                self.stats.making.add(now - begun, 1);
+            }
         }
     }
 

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::stats::Stages;
+use crate::sync::Arc;
 
-use super::Completion;
+use super::shared::Shared;
 
 /// Makes batches for the engine.
 ///
@@ -70,10 +71,6 @@ pub trait Work: Send + Sync + Sized + 'static {
 
     /// Returns what takes the place of the batch `seq`, given the samples that failed, by position. The
     /// samples that are not among them are computed if the work is tolerant.
-    ///
-    /// # Errors
-    ///
-    /// The batch's own.
     fn again(
         &self,
         seq: u64,
@@ -130,5 +127,49 @@ impl<F> Chunk<F> {
             Chunk::Fetched(samples) => (0..0, samples.as_slice()),
         };
         range.chain(fetched.iter().map(|(position, _)| *position))
+    }
+}
+
+/// The right, and the duty, to complete one sample; from any thread, once.
+///
+/// Dropping it fails the sample with [`Error::Abandoned`], so no batch waits forever.
+pub struct Completion<W: Work> {
+    /// None once the sample is completed.
+    shared: Option<Arc<Shared<W>>>,
+    seq: u64,
+    position: usize,
+}
+
+impl<W: Work> Completion<W> {
+    pub(super) fn new(shared: Arc<Shared<W>>, seq: u64, position: usize) -> Completion<W> {
+        Completion {
+            shared: Some(shared),
+            seq,
+            position,
+        }
+    }
+
+    /// Hands in the fetched sample; a pool thread computes it.
+    pub fn fetched(mut self, fetched: W::Fetched) {
+        if let Some(shared) = self.shared.take() {
+            shared.fetched(self.seq, self.position, fetched);
+        }
+    }
+
+    /// Fails the sample.
+    pub fn failed(mut self, error: Error) {
+        self.fail(error);
+    }
+
+    fn fail(&mut self, error: Error) {
+        if let Some(shared) = self.shared.take() {
+            shared.failed(self.seq, self.position, error);
+        }
+    }
+}
+
+impl<W: Work> Drop for Completion<W> {
+    fn drop(&mut self) {
+        self.fail(Error::Abandoned);
     }
 }

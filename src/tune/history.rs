@@ -1,5 +1,7 @@
 //! The tuner's record of earlier windows.
 
+use std::collections::BTreeSet;
+
 use super::{Settings, Window};
 
 /// Number of windows whose median counts.
@@ -16,9 +18,9 @@ const CLEAR: f64 = 0.1;
 pub struct History {
     pub(super) phase: Phase,
     /// Directions that gained nothing since the last jump.
-    pub(super) failed: Failed,
+    pub(super) failed: BTreeSet<Knob>,
     /// Directions in which several workers at once gained nothing.
-    pub(super) coarse: Failed,
+    pub(super) coarse: BTreeSet<Knob>,
     /// The best rate since the last jump: small losses must not add up.
     pub(super) best: f64,
     /// The last knob that was kept, and how often in a row: the next such move is larger.
@@ -56,24 +58,6 @@ impl History {
                 ..History::after_the_jump()
             };
         }
-    }
-}
-
-/// Directions that need not be tried again.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Failed(Vec<Knob>);
-
-impl Failed {
-    /// Records that a direction gained nothing.
-    pub(super) fn add(&mut self, knob: Knob) {
-        if !self.has(knob) {
-            self.0.push(knob);
-        }
-    }
-
-    /// Returns true if a direction gained nothing.
-    pub(super) fn has(&self, knob: Knob) -> bool {
-        self.0.contains(&knob)
     }
 }
 
@@ -120,7 +104,7 @@ pub(super) struct Trial {
 }
 
 /// The direction of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Knob {
     /// More workers.
     More,

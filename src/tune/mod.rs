@@ -11,7 +11,6 @@
 //! nor the training's own need of the cores, and a measurement does. It also searches downward. It rests when
 //! nothing helps, until the load changes.
 
-mod advice;
 mod bounds;
 mod history;
 mod reason;
@@ -30,7 +29,7 @@ pub use history::{History, Knob, Level};
 pub use reason::Reason;
 pub use window::{Bottleneck, Machine, Window};
 
-use history::{Failed, Phase, Seen};
+use history::{Phase, Seen};
 
 /// A consumer that waits for less than this share of its time counts as not waiting.
 const WAITS: f64 = 0.01;
@@ -90,7 +89,7 @@ pub fn decide(
     let (next, reason) = if window.is_short_of_memory() {
         retreat(window, settings, history, bounds)
     } else if bounds.leave_nothing() {
-        advice::advise(window, settings, history, bounds)
+        advise(window, settings, history, bounds)
     } else {
         match std::mem::take(&mut history.phase) {
             Phase::Probe => jump(window, settings, history, bounds),
@@ -126,7 +125,8 @@ fn jump(
     bounds: &Bounds,
 ) -> (Settings, Reason) {
     history.phase = Phase::Watching(Seen::default());
-    (history.failed, history.coarse) = (Failed::default(), Failed::default());
+    history.failed.clear();
+    history.coarse.clear();
     (history.best, history.run) = (0.0, None);
     let reason = Reason::Costs {
         work_s: window.work_s,
@@ -150,6 +150,36 @@ fn wanted(window: &Window, settings: Settings, bounds: &Bounds) -> Settings {
         workers,
         depth: depth.min(bounds.deepest(window)),
     }
+}
+
+/// Reports once, after the first windows, what the costs of the stages ask for; changes nothing.
+fn advise(
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+    bounds: &Bounds,
+) -> (Settings, Reason) {
+    if history.advised {
+        return (settings, Reason::Steady);
+    }
+    let mut seen = match std::mem::take(&mut history.phase) {
+        Phase::Watching(seen) => seen,
+        _ => Seen::default(),
+    };
+    if seen.add(window).is_none() {
+        history.phase = Phase::Watching(seen);
+        return (settings, Reason::Measuring);
+    }
+    history.advised = true;
+    let free = bounds.freed();
+    let asked = free.clamp(wanted(window, settings, &free), settings, window);
+    let reason = Reason::Advice {
+        workers: (settings.workers, asked.workers),
+        work_s: window.work_s,
+        step_s: window.step_s,
+        bottleneck: window.bottleneck(),
+    };
+    (settings, reason)
 }
 
 /// Keeps the settings until the load changes.
@@ -195,8 +225,8 @@ fn retreat(
     bounds: &Bounds,
 ) -> (Settings, Reason) {
     history.phase = Phase::Watching(Seen::default());
-    history.failed.add(Knob::More);
-    history.failed.add(Knob::Deeper);
+    history.failed.insert(Knob::More);
+    history.failed.insert(Knob::Deeper);
     let reason = Reason::Pressure {
         memory_share: window.memory_share,
         stalled: window.machine.memory_stall,

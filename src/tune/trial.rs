@@ -62,11 +62,11 @@ pub(super) fn judge(
         };
         // The opposite direction comes from there; a value in between may be better still.
         if settings.workers.abs_diff(trial.before.workers) > 1
-            && !history.coarse.has(knob.opposite())
+            && !history.coarse.contains(&knob.opposite())
         {
-            history.coarse.add(knob.opposite());
+            history.coarse.insert(knob.opposite());
         } else {
-            history.failed.add(knob.opposite());
+            history.failed.insert(knob.opposite());
         }
         history.phase = Phase::Watching(Seen::of(level));
         return (settings, Reason::Kept(knob, was, level));
@@ -74,10 +74,10 @@ pub(super) fn judge(
     history.run = None;
     let stride = settings.workers.abs_diff(trial.before.workers);
     let linear = adds || level.rate >= SAME.powf(stride as f64) * history.best;
-    if stride > 1 && linear && !history.coarse.has(knob) {
-        history.coarse.add(knob);
+    if stride > 1 && linear && !history.coarse.contains(&knob) {
+        history.coarse.insert(knob);
     } else {
-        history.failed.add(knob);
+        history.failed.insert(knob);
     }
     history.phase = Phase::Watching(Seen::of(was));
     let reason = if gained {
@@ -107,7 +107,7 @@ fn next(
     let order = [Knob::More, Knob::Deeper, Knob::Fewer, Knob::Shallower];
     let found = order.into_iter().find_map(|knob| {
         let next = changed(knob, waits, window, settings, history, bounds)?;
-        (next != settings && !history.failed.has(knob)).then_some((knob, next))
+        (next != settings && !history.failed.contains(&knob)).then_some((knob, next))
     });
     let Some((knob, next)) = found else {
         history.settled_on(settings);
@@ -179,7 +179,7 @@ fn may_do_with(workers: usize, window: &Window) -> bool {
 #[allow(clippy::cast_sign_loss)] // not negative
 fn stride(knob: Knob, workers: usize, history: &History) -> usize {
     let one = (GROWTH * workers as f64).ceil().max(1.0) as usize;
-    if history.coarse.has(knob) {
+    if history.coarse.contains(&knob) {
         return one.div_ceil(2);
     }
     match history.run {

@@ -150,30 +150,17 @@ impl Window {
 
     /// Samples per second.
     pub fn rate(&self) -> f64 {
-        if self.elapsed_s > 0.0 {
-            self.samples / self.elapsed_s
-        } else {
-            0.0
-        }
+        ratio(self.samples, self.elapsed_s)
     }
 
     /// Returns the share of its time that the training waits, 0 to 1.
     pub fn waiting(&self) -> f64 {
-        let whole = self.step_s + self.wait_s;
-        if whole > 0.0 {
-            self.wait_s / whole
-        } else {
-            0.0
-        }
+        ratio(self.wait_s, self.step_s + self.wait_s)
     }
 
     /// Returns the share of the time in which a loader thread held the interpreter, 0 to 1.
     pub fn interpreter_share(&self) -> f64 {
-        if self.elapsed_s > 0.0 {
-            (self.serial_s * self.batches / self.elapsed_s).min(1.0)
-        } else {
-            0.0
-        }
+        ratio(self.serial_s * self.batches, self.elapsed_s).min(1.0)
     }
 
     /// Returns how much longer workers are at work than they could run, at least 1; 1 if unknown.
@@ -206,6 +193,11 @@ impl Window {
             Bottleneck::Decoding
         }
     }
+}
+
+/// Returns the ratio of two numbers; 0 if the second is not above 0.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 impl fmt::Display for Bottleneck {

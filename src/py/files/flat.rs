@@ -14,7 +14,7 @@ use crate::py::column::{Column, parse_dtype};
 
 /// Makes a column of windows of files of tokens.
 #[pyfunction]
-pub(super) fn tokens(
+pub(in crate::py) fn tokens(
     py: Python<'_>,
     paths: Vec<OsString>,
     dtype: &str,
@@ -35,7 +35,7 @@ pub(super) fn tokens(
 
 /// Makes a column of records of binary files.
 #[pyfunction]
-pub(super) fn records(
+pub(in crate::py) fn records(
     py: Python<'_>,
     paths: Vec<OsString>,
     dtype: &str,
@@ -69,7 +69,7 @@ fn strided(
 
 /// Makes a column of documents of a `.bin` file of tokens that has an `.idx` file.
 #[pyfunction]
-pub(super) fn megatron(
+pub(in crate::py) fn megatron(
     py: Python<'_>,
     tokens: String,
     index: String,

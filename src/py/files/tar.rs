@@ -7,8 +7,7 @@ use std::path::Path;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::Blobs;
-use super::tick::tick;
+use super::{Blobs, tick};
 use crate::Result;
 use crate::archive::{Members, index_tar};
 use crate::column::{self, Files, Paths, Spans};
@@ -17,7 +16,7 @@ use crate::sync::Arc;
 
 /// The index of tar files.
 #[pyclass(frozen, module = "fastload._lib")]
-pub(super) struct Tar {
+pub(in crate::py) struct Tar {
     files: Arc<Files>,
     members: Members,
 }

@@ -28,7 +28,6 @@ pub(super) fn pipeline(
     Ok(Pipeline::new(ops, parse_output(output)?, source)?)
 }
 
-/// Reads operations.
 pub(super) fn parse_all(ops: &Bound<'_, PyList>) -> PyResult<Vec<Op>> {
     let ops = ops.iter().map(|op| parse(op.cast::<PyTuple>()?));
     ops.collect()
@@ -109,7 +108,6 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
     }
 }
 
-/// Reads an operation that scales.
 fn parse_scaling(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Op> {
     let values = op.get_slice(1, op.len());
     match name {
@@ -151,7 +149,6 @@ fn parse_scaling(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Op> {
     }
 }
 
-/// Reads a colour operation.
 fn parse_colour(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Action> {
     Ok(match name {
         "brightness" => Action::Brightness(only(op)?),

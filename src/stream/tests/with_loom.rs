@@ -1,7 +1,7 @@
 //! Every interleaving of two threads and a consumer, over a hand-over of two batches.
 
 use super::*;
-use crate::pool::Notifier;
+use crate::pool::{Notifier, Source};
 use crate::sync::explore;
 
 /// Wakes no thread: the model starts its own.
@@ -26,7 +26,7 @@ fn handed_over(fetches: bool, threads: usize) {
         stream.submit(vec![3], 1, None);
         let threads: Vec<_> = (0..threads)
             .map(|_| {
-                let source = stream.source.clone();
+                let source = stream.shared.clone();
                 loom::thread::spawn(move || while source.turn() {})
             })
             .collect();
@@ -34,7 +34,7 @@ fn handed_over(fetches: bool, threads: usize) {
             thread.join().unwrap();
         }
         // A thread that met a batch being begun may have ended: finish what is left here.
-        while stream.source.turn() {}
+        while stream.shared.turn() {}
         for expected in [vec![2, 4], vec![6]] {
             match stream.take(Duration::ZERO) {
                 Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), expected),
@@ -69,11 +69,11 @@ fn loom_a_batch_that_is_made_again_is_handed_over() {
         };
         let stream = Stream::with_notifier(work, limits, 0, Box::new(NoWakeUps));
         stream.submit(vec![FAIL, 2], 1, None);
-        let source = stream.source.clone();
+        let source = stream.shared.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
-        while stream.source.turn() {}
+        while stream.shared.turn() {}
         thread.join().unwrap();
-        while stream.source.turn() {}
+        while stream.shared.turn() {}
         match stream.take(Duration::ZERO) {
             Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), [2 * REDEEMED, 4]),
             other => panic!("{other:?}"),
@@ -97,16 +97,16 @@ fn loom_samples_left_by_computing_are_made_once() {
         let stream = Stream::with_notifier(work, limits, 0, Box::new(NoWakeUps));
         stream.submit(vec![REFUSED_TWICE], 1, None);
         stream.submit(vec![2, DROPPED], 1, None);
-        let source = stream.source.clone();
+        let source = stream.shared.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
-        while stream.source.turn() {}
+        while stream.shared.turn() {}
         thread.join().unwrap();
-        let executors = stream.work().executors.as_ref().unwrap();
+        let executors = stream.shared.work.executors.as_ref().unwrap();
         loop {
             let thread = lock(executors).pop(); // released before the join: the thread may need the lock
             let Some(thread) = thread else { break };
             thread.join().unwrap();
-            while stream.source.turn() {}
+            while stream.shared.turn() {}
         }
         match stream.take(Duration::ZERO) {
             Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), [2 * REDEEMED]),
@@ -130,7 +130,7 @@ fn loom_cancelling_meets_a_sample_left_by_computing() {
         };
         let stream = Stream::with_notifier(work, limits(1), 0, Box::new(NoWakeUps));
         stream.submit(vec![REFUSED], 1, None);
-        let source = stream.source.clone();
+        let source = stream.shared.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
         drop(stream);
         thread.join().unwrap();
@@ -146,7 +146,7 @@ fn loom_a_waiting_consumer_is_woken() {
         };
         let stream = Stream::with_notifier(work, limits(1), 0, Box::new(NoWakeUps));
         stream.submit(vec![1], 1, None);
-        let source = stream.source.clone();
+        let source = stream.shared.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
         match stream.take(Duration::from_secs(1000)) {
             Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), [2]),
@@ -165,7 +165,7 @@ fn loom_cancelling_meets_work_in_any_state() {
         };
         let stream = Stream::with_notifier(work, limits(1), 0, Box::new(NoWakeUps));
         stream.submit(vec![1, 2], 1, None);
-        let source = stream.source.clone();
+        let source = stream.shared.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
         drop(stream);
         thread.join().unwrap();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::pool::Notifier;
+use crate::pool::{Notifier, Source};
 use crate::spans::{Recording, Spans, Stage};
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
@@ -340,12 +340,15 @@ fn threads_leave_a_permit_to_a_consumer_of_cheap_batches() {
         }
         let mut state = lock(&stream.shared.state);
         let mut claims = Vec::new();
-        while let Some(claim) = state.claim(stream.work(), false) {
+        while let Some(claim) = state.claim(&stream.shared.work, false) {
             claims.push(claim);
         }
         assert_eq!(claims.len(), threads);
-        assert_eq!(state.claim(stream.work(), true).is_some(), threads < 2);
-        assert!(state.claim(stream.work(), true).is_none());
+        assert_eq!(
+            state.claim(&stream.shared.work, true).is_some(),
+            threads < 2
+        );
+        assert!(state.claim(&stream.shared.work, true).is_none());
     }
 }
 
@@ -359,9 +362,9 @@ fn one_turn_makes_several_small_batches() {
     }
     assert!(stream.shared.work_on(true));
     assert_eq!(lock(&stream.shared.state).unbegun, 2);
-    assert!(stream.source.turn());
+    assert!(stream.shared.turn());
     assert_eq!(lock(&stream.shared.state).unbegun, 0);
-    assert!(!stream.source.turn());
+    assert!(!stream.shared.turn());
     for _ in 0..3 {
         assert_eq!(next(&stream).output.unwrap(), [2]);
     }
@@ -416,7 +419,7 @@ fn fetching_runs_ahead_of_computing_within_the_budget() {
         };
         let stream = Stream::open(work, limits, 0).unwrap();
         stream.submit(vec![GATE], 0, None);
-        let fetched = || stream.work().fetched.load(Ordering::Relaxed);
+        let fetched = || stream.shared.work.fetched.load(Ordering::Relaxed);
         while fetched() == 0 {
             std::thread::yield_now(); // the thread that fetched it takes the one permit to compute
         }

@@ -1,4 +1,4 @@
-//! `_lib.Lines` and `_lib.Jsonl`.
+//! `_lib.Lines`, `_lib.Jsonl` and `_lib.ParquetFiles`: columns of tables.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::tick::tell;
-use crate::column;
+use super::{tell, tick};
+use crate::column::{self, Kind};
 use crate::format::{self, Element, JsonColumn, JsonLists};
 use crate::memory::Dtype;
+use crate::parquet;
 use crate::program::Contents;
 use crate::py::column::Column;
 use crate::sync::Arc;
@@ -17,7 +18,7 @@ use crate::{Error, Result};
 
 /// The lines of files.
 #[pyclass(frozen, module = "fastload._lib")]
-pub(super) struct Lines {
+pub(in crate::py) struct Lines {
     core: Arc<column::Lines>,
 }
 
@@ -45,7 +46,7 @@ impl Lines {
 
 /// Fields of JSON lines.
 #[pyclass(frozen, module = "fastload._lib")]
-pub(super) struct Jsonl {
+pub(in crate::py) struct Jsonl {
     core: Arc<format::Jsonl>,
     elements: Vec<Element>,
 }
@@ -106,5 +107,41 @@ fn wanted(name: &str) -> PyResult<Element> {
             "a column of JSON lines cannot be of dtype {name}: bool, uint8, int8 to int64, float32, \
              float64 or str"
         ))),
+    }
+}
+
+/// Parquet files, open, with what is decoded of them.
+#[pyclass(frozen, weakref, module = "fastload._lib")]
+pub(in crate::py) struct ParquetFiles(Arc<parquet::Tables>);
+
+#[pymethods]
+impl ParquetFiles {
+    #[new]
+    #[pyo3(signature = (paths, cache_bytes, progress=None))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<OsString>,
+        cache_bytes: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<ParquetFiles> {
+        let mut tick = tick(progress.as_ref(), paths.len());
+        let paths = paths.into_iter().collect();
+        let tables = py.detach(|| parquet::Tables::open(paths, cache_bytes, &mut tick))?;
+        Ok(ParquetFiles(Arc::new(tables)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn column(&self, py: Python<'_>, column: &str) -> PyResult<(Column, &'static str)> {
+        let table = py.detach(|| parquet::Parquet::new(self.0.clone(), column))?;
+        let column = Column::alone(table);
+        let form = match column.core.layout().kind {
+            Kind::Text => "text",
+            Kind::Bytes => "bytes",
+            _ => "tensor",
+        };
+        Ok((column, form))
     }
 }

@@ -18,8 +18,8 @@ class Npy(Column):
 
     Args:
         paths: Files, or a pattern such as `"features/**/*.npy"`, whose matches are sorted.
-        rows: The rows of an array that are the sample: a slice of step 1, or one per file. Of files in C order
-            only these are read. None: all.
+        rows: The rows of an array that are the sample: a slice of step 1, or one per file. Only the part of
+            a file from their first element to their last is read. None: all.
 
     Raises:
         TypeError: Paths that are neither text nor path objects.
@@ -55,7 +55,8 @@ class Npz(Column):
         paths: Files, or a pattern such as `"features/**/*.npz"`, whose matches are sorted.
         key: Name of the array.
         rows: The rows of an array that are the sample: a slice of step 1, or one per file. Of uncompressed
-            arrays in C order only these are read, without verifying the checksum. None: all.
+            arrays only the part from their first element to their last is read, without verifying the checksum.
+            None: all.
 
     Raises:
         TypeError: Paths that are neither text nor path objects, a key that is not text.

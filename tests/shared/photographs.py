@@ -3,7 +3,7 @@
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -45,11 +45,13 @@ def operations() -> list[object]:
 
 @contextmanager
 def fifo(path: Path) -> Iterator[Path]:
-    """Replaces `path` by a FIFO; on leaving, pending readers get its end."""
+    """Replaces `path` by a FIFO; on leaving, pending readers get its end, and later ones find no file."""
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     try:
         yield path
     finally:
-        with suppress(OSError):
-            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        if path.is_fifo():
+            end = os.open(path, os.O_RDWR | os.O_NONBLOCK)  # a writer, whether there is a reader by now or not
+            path.unlink()
+            os.close(end)

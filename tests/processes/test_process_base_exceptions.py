@@ -99,11 +99,20 @@ def test_such_an_error_takes_the_place_of_its_batch_in_a_state(dataset: Any, wor
 
 @pytest.mark.parametrize("workers", [2, AUTO])
 def test_a_state_says_where_an_epoch_was_whose_worker_has_ended(workers: Any):
-    loader = Loader(Failing(lambda: os._exit(3)), 3, num_workers=workers, tune=False)
+    waiting, told = os.pipe()
+
+    def ended() -> None:
+        os.read(waiting, 1)  # an end is told at once, which may be before the first batch
+        os._exit(3)
+
+    loader = Loader(Failing(ended), 3, num_workers=workers, tune=False)
     iterator = iter(loader)
     next(iterator)
+    os.write(told, b"1")
     with pytest.raises(RuntimeError, match="exit code 3 while it made batch 1, samples 3, 4"):
         next(iterator)
     assert list(iterator) == []
     state = loader.state_dict()
     assert (state["_num_yielded"], state["_iterator_finished"]) == (1, False)
+    os.close(waiting)
+    os.close(told)

@@ -69,9 +69,9 @@ def _descriptor_per_epoch() -> None:
 
     start = NativeIter._start
 
-    def leaking(self: Any, loader: Any, *, first_iter: bool) -> None:
+    def leaking(*arguments: Any, **named: Any) -> None:
         os.dup(2)
-        start(self, loader, first_iter=first_iter)
+        start(*arguments, **named)
 
     NativeIter._start = leaking  # type: ignore[method-assign]
 

@@ -52,6 +52,7 @@ def fifo(path: Path) -> Iterator[Path]:
         yield path
     finally:
         if path.is_fifo():
-            end = os.open(path, os.O_RDWR | os.O_NONBLOCK)  # a writer, whether there is a reader by now or not
+            # a writer, whether there is a reader by now or not
+            end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
             path.unlink()
             os.close(end)

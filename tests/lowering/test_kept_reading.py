@@ -91,8 +91,8 @@ def readings(monkeypatch):
 
 def test_what_has_not_changed_is_read_once(readings):
     kept = KeptReading(Rows())
-    assert kept.is_cheap()
-    assert kept.is_cheap()
+    assert kept.code().is_cheap
+    assert kept.code().is_cheap
     assert len(readings) == 1
 
 
@@ -138,10 +138,10 @@ CHANGES = {
 def test_what_has_changed_is_read_again(change, monkeypatch, readings):
     dataset = Rows()
     kept = KeptReading(dataset)
-    assert kept.is_cheap()
+    assert kept.code().is_cheap
     with monkeypatch.context() as patch:
         change(dataset, patch)
-        assert not kept.is_cheap()
+        assert not kept.code().is_cheap
     assert len(readings) == 2
 
 
@@ -158,10 +158,10 @@ def test_what_has_changed_is_read_again(change, monkeypatch, readings):
 )
 def test_what_lies_deeper_is_read_each_time(dataset, change):
     kept = KeptReading(dataset)
-    kept.is_cheap()
+    kept.code()
     assert kept._sources is None
     change(dataset)
-    assert not kept.is_cheap()
+    assert not kept.code().is_cheap
 
 
 class Stored(Dataset):
@@ -192,11 +192,11 @@ def pairs():
 )
 def test_entries_are_read_again_when_one_is_another_object(entries, change, readings):
     kept = KeptReading(Stored(entries))
-    assert kept.is_cheap()
-    assert kept.is_cheap()
+    assert kept.code().is_cheap
+    assert kept.code().is_cheap
     assert len(readings) == 1
     change(entries)
-    assert kept.is_cheap() == (drawn not in read_flat(entries))
+    assert kept.code().is_cheap == (drawn not in read_flat(entries))
     assert len(readings) == 2
 
 
@@ -208,7 +208,7 @@ def read_flat(entries):
 @pytest.mark.parametrize("within", [[1], {"a": 1}, {1}, torch.nn.Identity()], ids=repr)
 def test_entries_that_can_change_are_read_each_time(within, readings):
     kept = KeptReading(Stored([(0, within) for _ in range(8)]))
-    answers = [kept.is_cheap(), kept.is_cheap()]
+    answers = [kept.code().is_cheap, kept.code().is_cheap]
     assert answers[0] == answers[1]
     assert len(readings) == 2
 
@@ -248,6 +248,6 @@ def test_a_range_and_an_array_are_their_own(readings):
             return self.numbers[self.order[index]]
 
     kept = KeptReading(Many())
-    assert kept.is_cheap()
-    assert kept.is_cheap()
+    assert kept.code().is_cheap
+    assert kept.code().is_cheap
     assert len(readings) == 1

@@ -1,4 +1,4 @@
-"""Batches of samples of similar length: `BucketBatchSampler` has a number of samples, `TokenBatchSampler` a token budget."""
+"""Batches of samples of similar length: of a number of samples, or within a token budget."""
 
 import math
 import re

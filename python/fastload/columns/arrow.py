@@ -1,4 +1,4 @@
-"""`Arrow`: a column of an Arrow table, in memory or in a file; and Arrow's memory as native columns, for all readers of tables.
+"""`Arrow`: a column of an Arrow table; and Arrow's memory as native columns, for all readers of tables.
 
 Finds a column of a table or of an IPC file and reads it in place. Values keep their type. Refuses nulls, naming
 the first, and every type that does not map to a tensor, a str or bytes.

@@ -1,4 +1,4 @@
-"""`Tar`: samples in tar shards, as a map-style dataset. Each member is a column of a type that follows from its extension."""
+"""`Tar`: samples in tar shards, as a map-style dataset: each member is a column, of a type that its extension says."""
 
 import weakref
 from functools import partial

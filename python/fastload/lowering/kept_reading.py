@@ -37,10 +37,6 @@ class KeptReading:
         self._lowered_at: Any = None
         """The state of all that the program depends on, beside the code."""
 
-    def is_cheap(self) -> bool:
-        """Returns true if the code shows that making a sample costs next to nothing."""
-        return self.code().is_cheap
-
     def code(self) -> Code:
         """Returns what the code shows."""
         if self._sources is not None and self._sources.are_same():

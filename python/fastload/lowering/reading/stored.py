@@ -6,6 +6,9 @@ compared with the last epoch's, so that every change takes effect.
 
 import contextlib
 import itertools
+import math
+import operator
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -29,6 +32,7 @@ _BYTES = (torch.uint8, np.dtype(np.uint8))
 _OWN = (np.int64, np.float64, np.bool_)
 _TENSOR, _ARRAY, _CAT, _CONCATENATE = torch.tensor, np.array, torch.cat, np.concatenate
 """The functions as imported: user code may replace them later."""
+_DTYPE, _SHAPE = map(operator.attrgetter, ("dtype", "shape"))
 NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 """Python's numbers, with the dtypes that have their values."""
 _TORCHS = {np.int64: torch.int64, np.float64: torch.float64, np.bool_: torch.bool}
@@ -114,21 +118,29 @@ class Stored:
         Raises:
             NotNative: Arrays of several classes, dtypes or shapes, or very large ones.
         """
-        for array in arrays:
-            check_array(array)
-        first, shapes = arrays[0], [array.shape for array in arrays]
-        kinds = set(map(type, arrays)), {array.dtype for array in arrays}
-        if any(len(each) > 1 for each in (*kinds, {(len(s), s[1:]) for s in set(shapes)})):
-            refuse("arrays of several classes, dtypes or shapes")
-        if sum(array.nbytes for array in arrays) > _MOST_BYTES or first.ndim == 0:
-            refuse("a list of very large arrays, or of scalars", "stack them into one")
-        lengths = [shape[0] for shape in shapes]  # quicker than len()
-        join: Callable[..., Any] = _CAT if type(first) is torch.Tensor else _CONCATENATE
-        joined = join(list(arrays))
-        place = self.place("stacked")
+        first = arrays[0]
+        check_array(first)
+        if len(set(map(type, arrays))) > 1 or len(set(map(_DTYPE, arrays))) > 1:
+            refuse("arrays of several classes or dtypes")
+        try:
+            shapes = list(map(_SHAPE, arrays))
+            counts = Counter(shapes)
+            if len({(len(shape), shape[1:]) for shape in counts}) > 1:
+                refuse("arrays of several shapes")
+            elements = sum(count * math.prod(shape) for shape, count in counts.items())
+            if elements * first.itemsize > _MOST_BYTES or first.ndim == 0:
+                refuse("a list of very large arrays, or of scalars", "stack them into one")
+            if type(first) is torch.Tensor:
+                with torch.enable_grad():  # so that gradients of any show in the result
+                    joined: Any = _CAT(arrays)
+            else:
+                joined = _CONCATENATE(arrays)
+        except (RuntimeError, ValueError) as error:
+            refuse(f"arrays that do not fit together: {error}")
+        check_array(joined)
         settings = str(joined.dtype), tuple(joined.shape)
-        kept = self.memo.of_bytes(place, _bytes(joined), lambda: joined, settings)
-        return _parted(kept, lengths)
+        kept = self.memo.of_bytes(self.place("stacked"), _seen(joined), lambda: joined, settings)
+        return _parted(kept, [shape[0] for shape in shapes])
 
     def values(
         self,
@@ -276,9 +288,14 @@ def is_packed(view: Any) -> bool:
 
 def _bytes(array: Any) -> np.ndarray[Any, Any]:
     """Returns a copy of an array's elements, as bytes."""
+    return _seen(array.clone() if isinstance(array, torch.Tensor) else array.copy())
+
+
+def _seen(array: Any) -> np.ndarray[Any, Any]:
+    """Returns an array's elements as bytes, in their place where they are one block."""
     if isinstance(array, torch.Tensor):
-        return array.contiguous().clone().reshape(-1).view(torch.uint8).numpy()
-    return np.array(array, order="C", copy=True).reshape(-1).view(np.uint8)
+        return array.contiguous().reshape(-1).view(torch.uint8).numpy()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _ragged(values: Any, lengths: Any) -> Any:

@@ -5,6 +5,8 @@
 //! operation and place in the operation's own sequence; so the same for any number of threads, any order
 //! of completion, and after any resumption.
 
+use crate::wide::wide;
+
 /// The key of a sample's draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
@@ -68,19 +70,26 @@ impl Seeds {
         }
     }
 
+    fn expanded(&self, generator: u64) -> Twister {
+        wide(
+            #[inline(always)]
+            || expand(self.states, generator),
+        )
+    }
+
     /// Returns the state of torch's generator.
     pub fn torch_state(&self) -> Twister {
-        expand(self.states, 0)
+        self.expanded(0)
     }
 
     /// Returns the state of NumPy's legacy generator.
     pub fn numpy_state(&self) -> Twister {
-        expand(self.states, 1)
+        self.expanded(1)
     }
 
     /// Returns the state of Python's generator.
     pub fn python_state(&self) -> Twister {
-        expand(self.states, 2)
+        self.expanded(2)
     }
 }
 
@@ -89,29 +98,38 @@ impl Seeds {
 ///
 /// Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021; each is seeded as they
 /// advise, by `SplitMix64`.
+#[inline(always)]
 fn expand(seed: [u64; 4], generator: u64) -> Twister {
-    const LANES: usize = 8;
     let [mut a, mut b, mut c, mut d] = seed.map(|word| {
-        std::array::from_fn::<u64, LANES, _>(|lane| {
+        each(|lane| {
             let number = LANES as u64 * generator + lane as u64 + 1;
             mixed(word.wrapping_add(GOLDEN.wrapping_mul(number)))
         })
     });
     let mut state = [0; 624];
     for words in state.as_chunks_mut::<{ 2 * LANES }>().0 {
-        for (lane, words) in words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-            let sum = a[lane].wrapping_add(d[lane]);
-            *words = halves(sum.rotate_left(23).wrapping_add(a[lane]));
-            let shifted = b[lane] << 17;
-            c[lane] ^= a[lane];
-            d[lane] ^= b[lane];
-            b[lane] ^= c[lane];
-            a[lane] ^= d[lane];
-            c[lane] ^= shifted;
-            d[lane] = d[lane].rotate_left(45);
+        // all lanes at each step: so they become vectors
+        let drawn = each(|i| a[i].wrapping_add(d[i]).rotate_left(23).wrapping_add(a[i]));
+        for (words, drawn) in words.as_chunks_mut::<2>().0.iter_mut().zip(drawn) {
+            *words = halves(drawn);
         }
+        let shifted = each(|i| b[i] << 17);
+        c = each(|i| c[i] ^ a[i]);
+        d = each(|i| d[i] ^ b[i]);
+        b = each(|i| b[i] ^ c[i]);
+        a = each(|i| a[i] ^ d[i]);
+        c = each(|i| c[i] ^ shifted[i]);
+        d = each(|i| d[i].rotate_left(45));
     }
     state
+}
+
+const LANES: usize = 8;
+
+/// Returns a number for each of the generators side by side.
+#[inline(always)]
+fn each(number: impl Fn(usize) -> u64) -> [u64; LANES] {
+    std::array::from_fn(number)
 }
 
 /// The increment of `SplitMix64`.

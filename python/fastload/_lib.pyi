@@ -129,6 +129,8 @@ class Program:
         """
     def is_random(self) -> bool:
         """Returns true if samples depend on the seed."""
+    def has_images(self) -> bool:
+        """Returns true if a value is an image, whose file Python may be asked to decode."""
     def is_cheap(self, samples: int) -> bool:
         """Returns true if a batch of so many samples is, by a first guess, sooner made than a thread is woken."""
     def moved(self) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "reader",
     "refuse",
     "refuse_replaced",
+    "state_of",
     "transform",
 ]
 
@@ -79,12 +80,15 @@ class Entry:
         lower: For a dataset `lower(dataset, memo)`, which returns a structure of `Leaf`s; for a
             transform `lower(transform, chain)`, which extends the chain; for a collate function
             `lower(collate_fn)`, which returns the plan of the same batches. Raises `NotNative`.
+        state: For a dataset `state(dataset, memo)`, which returns at little cost all that its native form depends on, to be
+            compared by `==`; None for one that is lowered at each epoch.
     """
 
     path: str
     methods: tuple[str, ...]
     notes: str
     lower: Callable[..., Any]
+    state: Callable[[Any, Any], Any] | None = None
 
 
 # The methods that determine the samples of a dataset and the result of a transform, if a class has them.
@@ -107,10 +111,13 @@ _OTHERS: list[Callable[..., Any]] = []
 
 
 def dataset(
-    *paths: str, methods: Iterable[str] = _INDEXED, notes: str
+    *paths: str,
+    methods: Iterable[str] = _INDEXED,
+    notes: str,
+    state: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[_Lower], _Lower]:
-    """Registers the function that lowers datasets of these classes."""
-    return _register("dataset", paths, methods, notes)
+    """Registers the function that lowers datasets of these classes, and the one that tells whether they changed."""
+    return _register("dataset", paths, methods, notes, state)
 
 
 def transform(
@@ -170,14 +177,30 @@ def name(thing: Any) -> str:
     return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"
 
 
+def state_of(dataset: Any, memo: Any) -> Any:
+    """Returns all that the native form of a dataset depends on.
+
+    Raises:
+        Exception: It has to be lowered to find that out.
+    """
+    entry = find("dataset", dataset)
+    if entry is None or entry.state is None:
+        refuse("its native form is made at each epoch")
+    return type(dataset), entry.state(dataset, memo)
+
+
 def _register(
-    family: Family, paths: Iterable[str], methods: Iterable[str], notes: str
+    family: Family,
+    paths: Iterable[str],
+    methods: Iterable[str],
+    notes: str,
+    state: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[_Lower], _Lower]:
     methods = tuple(methods)
 
     def register(lower: _Lower) -> _Lower:
         for path in paths:
-            _ENTRIES[family, path] = Entry(path, methods, notes, lower)
+            _ENTRIES[family, path] = Entry(path, methods, notes, lower, state)
         return lower
 
     return register

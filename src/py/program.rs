@@ -155,6 +155,10 @@ impl Program {
         self.core.is_random()
     }
 
+    fn has_images(&self) -> bool {
+        self.core.has_images()
+    }
+
     fn is_cheap(&self, samples: usize) -> bool {
         self.core.is_cheap(samples)
     }

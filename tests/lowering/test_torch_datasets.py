@@ -17,6 +17,7 @@ from torch.utils.data import (
     TensorDataset,
     random_split,
 )
+from torch.utils.data._utils import collate
 
 import fastload
 from fastload import Loader, lanes
@@ -25,6 +26,10 @@ from tests.shared.compare import MANY_WORKERS, assert_same, epochs
 from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
+
+
+class MaskedTensor(torch.Tensor):
+    """A subclass, of which torch makes batches."""
 
 
 def pairs(n=20, start=0):
@@ -265,12 +270,69 @@ def changed_later():
 def test_changes_between_epochs_take_effect(name):
     dataset, change = next(made for each, *made in changed_later() if each == name)
     loader = Loader(dataset, 4, **SIZES)
-    before = list(loader)
+    for _ in range(2):
+        before = list(loader)
     change()
     assert lanes.choose(loader).lane == "native"
     after = list(loader)
     assert_same(after, list(DataLoader(dataset, 4)))
     assert repr(after) != repr(before)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_noticed"),
+    [
+        (lambda data, patch: data.tensors[0].requires_grad_(), True),
+        (lambda data, patch: setattr(data.tensors[0], "data", data.tensors[0].data.conj()), True),
+        (lambda data, patch: setattr(data, "tensors", [MaskedTensor(data.tensors[0])]), True),
+        (lambda data, patch: setattr(data, "__getitems__", lambda at: [(7,)] * len(at)), True),
+        (lambda data, patch: patch.setattr(TensorDataset, "__getitem__", lambda *_: (8,)), True),
+        (
+            lambda data, patch: patch.setitem(
+                collate.default_collate_fn_map, torch.Tensor, lambda batch, **_: len(batch)
+            ),
+            True,
+        ),
+        (
+            lambda data, patch: patch.setattr(
+                collate, "default_collate_fn_map", {torch.Tensor: lambda batch, **_: len(batch)}
+            ),
+            True,
+        ),
+        (lambda data, patch: data.tensors[0].mul_(2), False),
+    ],
+)
+def test_what_changes_a_dataset_that_was_kept_is_noticed(change, is_noticed, monkeypatch):
+    dataset = TensorDataset(torch.arange(8.0).to(torch.complex64) * (1 + 2j))
+    loader = Loader(dataset, 4)
+    for _ in range(2):
+        list(loader)
+    kept = loader._settled
+    assert kept.choice.lane == "native"
+    change(dataset, monkeypatch)
+    batches = list(loader)
+    assert (loader._settled is not kept) == is_noticed
+    wanted = list(DataLoader(dataset, 4))
+    assert_same(batches, wanted)
+    assert repr(batches) == repr(wanted)
+
+
+@pytest.mark.parametrize("make", [torch.arange, np.arange])
+def test_a_tensor_and_an_array_are_kept_until_they_change(make):
+    dataset = make(12)
+    loader = Loader(dataset, 3)
+    for _ in range(2):
+        list(loader)
+    kept = loader._settled
+    dataset[:] = make(20)[8:]
+    assert_same(list(loader), list(DataLoader(dataset, 3)))
+    assert loader._settled is kept
+    if isinstance(dataset, torch.Tensor):
+        dataset.unsqueeze_(1)
+    else:
+        dataset.shape = 6, 2
+    assert_same(list(loader), list(DataLoader(dataset, 3)))
+    assert loader._settled is not kept
 
 
 def test_a_dataset_that_stops_to_be_native_is_torchs_again():
@@ -304,6 +366,17 @@ def test_columns_are_made_once(name):
     first, again = ([leaf.native for _, leaf in lanes.choose(loader).lowered.leaves] for _ in "ab")
     if name not in ("one tensor", "columns in a subset", "subset of concat"):
         assert all(one is other for one, other in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_a_native_form_is_kept_while_nothing_changes(name):
+    loader = Loader(LOWERED[name](), 4, **SIZES)
+    chosen = []
+    for _ in range(3):
+        list(loader)
+        chosen.append(loader._settled)
+    assert chosen[1] is chosen[2]
+    assert (chosen[2] is None) == ("columns" in name)
 
 
 class Declared:

@@ -122,13 +122,12 @@ class NativeIter(Resumable):
         self._stream = _lib.Stream(
             self._program,
             **self._settings,
-            **pillow.switches(),
+            **self._of_images(loader),
             epoch=self._epoch,
             first_seq=cursor.next,
             missing=cursor.to_come()[:-1],
             first_place=cursor.place,
             repeats=sampler.may_repeat(self._index_sampler, order),
-            foreign=foreign.server(loader),
         )
         self._restored = None
         # weakly: the stream leads to the dataset, which may lead to this iterator
@@ -144,6 +143,12 @@ class NativeIter(Resumable):
         self._is_fed = False
         if not is_auto(loader):
             self._feed()
+
+    def _of_images(self, loader: Any) -> dict[str, Any]:
+        """Returns how the files of images are decoded, if samples have any."""
+        if not self._program.has_images():
+            return {}
+        return {**pillow.switches(), "foreign": foreign.server(loader)}
 
     def _feed(self) -> None:
         """Asks the sampler for the first batches of the epoch."""

@@ -5,6 +5,7 @@ Chooses no lane and tunes nothing.
 """
 
 import logging
+import math
 import operator
 import time
 import weakref
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch.utils.data._utils import collate
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
 from fastload import _lib
@@ -25,6 +27,7 @@ from fastload.lanes.choice import Choice, choose, program_here
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import AUTO, Auto, is_auto
 from fastload.processes import UnpicklableError, iterate
+from fastload.registry import state_of
 from fastload.resume.iterator import InlineIter
 from fastload.threads import ThreadIter
 
@@ -38,16 +41,17 @@ class Settled:
     """The results that the next epoch of a loader reuses.
 
     Attributes:
-        choice: The lane: the consumer.
+        choice: The lane: native, or the consumer.
         of: The loader's attributes that decided on it, and on its iterator.
-        held: The identities of the dataset's attributes, if its code was not found to be cheap.
+        held: The state of a native dataset; the identities of the attributes of another, if its code was not found to be
+            cheap.
         until_s: The time after which it is then chosen again.
         shared: The state that its iterators share; None until one was made.
     """
 
     choice: Choice
     of: tuple[Any, ...]
-    held: list[int]
+    held: Any
     until_s: float
     shared: dict[str, Any] | None = None
 
@@ -81,10 +85,14 @@ def current_choice(loader: Any) -> Choice:
     began_s = time.monotonic()
     choice = choose(loader)
     vars(loader)["_settled"] = None  # torch's __setattr__ takes its time
+    held, until_s = None, math.inf
     if choice.lane == "consumer" and not choice.seam:
         now_s = time.monotonic()
         held = _held(loader.dataset) if choice.draws else []
         until_s = now_s + _AGAIN * (now_s - began_s)
+    elif choice.lane == "native" and choice.plan is None:
+        held = _native_state(loader)
+    if held is not None:
         loader._settled = Settled(choice, _decisive(loader), held, until_s)
     return choice
 
@@ -96,9 +104,20 @@ def _decisive(loader: Any) -> tuple[Any, ...]:
 
 def _holds(settled: Settled, loader: Any) -> bool:
     """Returns true if the dataset has not changed, and a choice that rests on more than its code is not too old."""
+    if settled.choice.lane == "native":
+        return bool(settled.held == _native_state(loader))
     if not settled.choice.draws:
         return loader._reading.code().is_cheap  # type: ignore[no-any-return]
     return time.monotonic() < settled.until_s and settled.held == _held(loader.dataset)
+
+
+def _native_state(loader: Any) -> Any:
+    """Returns all that the native form of a loader's samples depends on, or None if only lowering them tells that."""
+    try:
+        state = state_of(loader.dataset, loader._memo)
+    except Exception:  # lowering says why
+        return None
+    return state, dict(collate.default_collate_fn_map)
 
 
 def _held(dataset: Any) -> list[int]:

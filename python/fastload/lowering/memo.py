@@ -1,6 +1,6 @@
 """The cache of lowering, from one `iter()` to the next.
 
-A dataset is lowered anew at each `iter()`, so every change to it takes effect; only results whose cost grows
+A dataset is lowered anew at each `iter()` where it may have changed; only results whose cost grows
 with its length are cached: columns made of long lists, arrays of indices and columns. Invariant: a result is
 used only while its source is the same: a list holds the same items, an array the same numbers. Mutable items
 are examined anew.

@@ -27,8 +27,16 @@ _MOST_TENSORS = 100
 """Most tensors that are joined to a column: before each batch each is asked whether torch has moved it."""
 
 
+def _state_of_tensor(tensor: Any) -> Any:
+    """Returns what a tensor is and where its memory is, which is that of no other while a column has it."""
+    is_odd = not tensor.is_cpu or tensor.is_conj() or tensor.is_neg()
+    return type(tensor), is_odd, _tensor_state(tensor)
+
+
 @registry.dataset(
-    "torch.utils.data.dataset.TensorDataset", notes="dense tensors on the CPU without gradients"
+    "torch.utils.data.dataset.TensorDataset",
+    notes="dense tensors on the CPU without gradients",
+    state=lambda dataset, _: list(map(_state_of_tensor, dataset.tensors)),
 )
 def _tensor_dataset(dataset: Any, memo: Memo) -> Any:
     return tuple(tensor_leaf(tensor, memo) for tensor in dataset.tensors)
@@ -37,6 +45,10 @@ def _tensor_dataset(dataset: Any, memo: Memo) -> Any:
 @registry.dataset(
     "torch.utils.data.dataset.Subset",
     notes="of anything native, so also what `random_split` returns",
+    state=lambda subset, memo: (
+        registry.state_of(subset.dataset, memo),
+        _picked(subset.indices, len(subset.dataset), memo),
+    ),
 )
 def _subset(dataset: Any, memo: Memo) -> Any:
     whole = structure(dataset.dataset, memo)
@@ -51,6 +63,10 @@ def _subset(dataset: Any, memo: Memo) -> Any:
 @registry.dataset(
     "torch.utils.data.dataset.ConcatDataset",
     notes="of native datasets whose samples have one structure, and one dtype for each value",
+    state=lambda joined, memo: (
+        [registry.state_of(part, memo) for part in joined.datasets],
+        list(joined.cumulative_sizes),
+    ),
 )
 def _concat_dataset(dataset: Any, memo: Memo) -> Any:
     of_tensors = [each for each in dataset.datasets if type(each) in (TensorDataset, torch.Tensor)]
@@ -71,8 +87,17 @@ def _concat_dataset(dataset: Any, memo: Memo) -> Any:
     return fill(parts[0], (_joined(each, memo) for each in zip(first, *others, strict=True)))
 
 
+def _state_of_stacked(dataset: Any, memo: Memo) -> Any:
+    parts = dataset.datasets
+    keys = list(parts) if isinstance(parts, dict) else None
+    values = parts if keys is None else parts.values()
+    return keys, [registry.state_of(part, memo) for part in values]
+
+
 @registry.dataset(
-    "torch.utils.data.dataset.StackDataset", notes="of native datasets, as a tuple or a dict"
+    "torch.utils.data.dataset.StackDataset",
+    notes="of native datasets, as a tuple or a dict",
+    state=_state_of_stacked,
 )
 def _stack_dataset(dataset: Any, memo: Memo) -> Any:
     parts = dataset.datasets
@@ -81,12 +106,23 @@ def _stack_dataset(dataset: Any, memo: Memo) -> Any:
     return tuple(structure(part, memo) for part in parts)
 
 
-@registry.dataset("torch.Tensor", methods=(), notes="itself a dataset: its rows")
+@registry.dataset(
+    "torch.Tensor",
+    methods=(),
+    notes="itself a dataset: its rows",
+    state=lambda tensor, _: _state_of_tensor(tensor),
+)
 def _tensor(dataset: torch.Tensor, memo: Memo) -> Any:
     return tensor_leaf(dataset, memo)
 
 
-@registry.dataset("numpy.ndarray", "numpy.memmap", methods=(), notes="itself a dataset: its rows")
+@registry.dataset(
+    "numpy.ndarray",
+    "numpy.memmap",
+    methods=(),
+    notes="itself a dataset: its rows",
+    state=lambda array, _: _array_state(array),
+)
 def _array(dataset: Any, memo: Memo) -> Any:
     return array_leaf(dataset, memo)
 
@@ -95,6 +131,7 @@ def _array(dataset: Any, memo: Memo) -> Any:
     "builtins.list",
     methods=(),
     notes="of ints, floats or bools; of at most a hundred tensors, or ten thousand arrays",
+    state=lambda items, memo: _state_of_list(items, memo),
 )
 def _list(dataset: list[Any], memo: Memo) -> Any:
     kind = type(dataset[0]) if dataset else None
@@ -122,6 +159,10 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
 
     leaf = memo.of_list("tensors", dataset, make, _states(dataset, state))
     return replace(leaf, column=f"{len(dataset)} items")
+
+
+def _state_of_list(items: list[Any], memo: Memo) -> Any:
+    return _list(items, memo).native
 
 
 def _states(items: list[Any], state: Callable[[Any], tuple[int, Any]]) -> Any:

@@ -26,8 +26,7 @@ from fastload.draws import keyed
 from fastload.draws.sampler import draw_seed, picks_batches, resumable
 from fastload.faults import INTERRUPTS
 from fastload.machine.auto import is_auto
-from fastload.resume.cursor import Cursor
-from fastload.resume.draws import Draws, own_generator
+from fastload.resume.cursor import Cursor, Draws, own_generator
 from fastload.resume.pulls import Pulls
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import load_dataset, load_iterator

@@ -19,8 +19,7 @@ from fastload.batching.sample_mask import Repeats
 from fastload.draws.keyed import count_of
 from fastload.draws.sampler import Order, Start, draw_seed, picks_batches
 from fastload.faults import one_line
-from fastload.resume.cursor import Cursor
-from fastload.resume.draws import epoch_of
+from fastload.resume.cursor import Cursor, epoch_of
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import is_stateful, kept, report_unkept
 

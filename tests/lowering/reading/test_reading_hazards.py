@@ -361,6 +361,69 @@ def test_lists_and_frames():
     refused(Cells(**labelled), "labels are not 0, 1, 2")
 
 
+class Digits(Held):
+    """Rows as in tables of pictures: a label, then pixels."""
+
+    def __getitem__(self, index):
+        row = self.df.iloc[index]
+        by_label = self.df.loc[index]
+        return (
+            row[1:].values.astype(np.uint8).reshape(2, 2),
+            row.iloc[1:].to_numpy(),
+            row.iloc[0],
+            row.iloc[-1],
+            row[self.names].values,
+            row.loc["p1":"p3"].values,
+            row["p0":"p2"].values,
+            torch.tensor(by_label[::2].values.astype("float32")),
+            self.df.iloc[index, [0, 3, 1]].values,
+            self.df.loc[index, self.names].values,
+            self.df.loc[index, "p1":].to_numpy(),
+            self.df.at[index, "label"],
+            self.df.iat[index, 2],
+        )
+
+
+class Unnamed(Held):
+    """Rows of a table without a header, whose columns have numbers."""
+
+    def __getitem__(self, index):
+        row = self.df.iloc[index]
+        return (
+            row[:-1].values,
+            row[2],
+            row[[0, 2]].values,
+            row.loc[1:2].values,
+            row.iloc[1:2].values,
+        )
+
+
+class Whole(Held):
+    def __getitem__(self, index):
+        return self.df.iloc[index][self.key].values
+
+
+def pixels(dtype="int64"):
+    columns = {f"p{k}": (np.arange(N) * (k + 3) % 251).astype(dtype) for k in range(4)}
+    return pd.DataFrame({"label": np.arange(N) % 10} | columns)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "uint8"])
+def test_parts_of_rows(dtype):
+    same(Digits(df=pixels(dtype), names=["p2", "label", "p1"]))
+    same(Unnamed(df=pd.DataFrame(pixels(dtype).to_numpy())))
+
+
+def test_parts_of_rows_that_pandas_refuses_or_gives_as_objects_are_pythons():
+    df = pixels()
+    refused(Whole(df=df, key=["p9"]), "pandas raises KeyError")
+    refused(Whole(df=df, key=slice("p9", None)), "a row of a frame makes int64 of float64")
+    refused(Whole(df=df, key=(0, 1)), "indexed by (0, 1)")
+    df["name"] = "text"
+    refused(Whole(df=df, key=slice(0, 3)), "a row of a frame makes object of int64")
+    same(Whole(df=pd.concat([pixels(), pixels()], axis=1), key="p1"))
+
+
 class Values(Held):
     def __getitem__(self, index):
         return self.df["text"].values[index], self.df["some"].to_numpy()[index], len(self.df.values)

@@ -17,10 +17,13 @@ from fastload.registry import refuse
 __all__ = ["Indexer", "Row", "attribute", "is_frame", "is_of_frames", "item", "values"]
 
 
-class Indexer(NamedTuple):
-    """`frame.iloc` or `frame.loc`."""
+_INDEXERS = {"iloc": "iloc", "loc": "loc", "iat": "iloc", "at": "loc"}
 
-    frame: Any
+
+class Indexer(NamedTuple):
+    """`iloc` or `loc` of a frame, a series or a row."""
+
+    of: Any
     kind: str
 
 
@@ -57,8 +60,8 @@ def attribute(value: Any, name: str) -> Any:
     """Returns an attribute of a frame, a series or a row."""
     if name == "values":
         return values(value)
-    if is_frame(value) and name in ("iloc", "loc"):
-        return Indexer(value, name)
+    if name in _INDEXERS:
+        return Indexer(value, _INDEXERS[name])
     if is_frame(value) and name == "shape":
         return value.shape
     frame, kind = (value.frame, "Series") if isinstance(value, Row) else (value, "DataFrame")
@@ -71,9 +74,9 @@ def values(value: Any) -> Any:
     """Returns the array of a frame, a series or a row."""
     if isinstance(value, Row):
         row, array = _known(value.first).to_numpy(), value.frame.to_numpy()
-        if row.dtype != array.dtype or array.dtype.kind not in "biuf":
+        if array.dtype.kind not in "biuf":
             refuse(f"a row of {row.dtype} is not known")
-        return taken(array, value.index)
+        return taken(_as_in_row(array, row.dtype), value.index)
     if isinstance(value, Indexer):
         refuse("values of a frame's indexer is not known")
     array = value.to_numpy()
@@ -94,14 +97,16 @@ def item(value: Any, key: Any) -> Any:
     if type(value) is not _class("DataFrame"):
         _check_labels(value)
         return _cell(value, key)
-    is_several = type(key) is list and all(type(each) is str for each in key)
-    if not is_several and (type(key) is not str or list(value.columns).count(key) != 1):
+    is_list = type(key) is list and _is_several(key)
+    if not is_list and (type(key) is not str or list(value.columns).count(key) != 1):
         refuse(f"a frame indexed by {key!r} is not known")
     return value[key]
 
 
 def _indexed(indexer: Indexer, key: Any) -> Any:
     frame, kind = indexer
+    if isinstance(frame, Row):
+        return _of_row(frame, key, kind)
     is_by_label = kind == "loc"
     if is_by_label:
         _check_labels(frame)
@@ -109,16 +114,30 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
         return _cell(frame, key)
     index, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
     _check_within(index, frame)
-    if type(columns) is slice and (columns == slice(None) or not is_by_label):
-        places = range(len(frame.columns))[columns]
-        if places.step != 1 or not places:
-            refuse("columns that are not side by side")
-        return Row(frame.iloc[:, columns], frame.iloc[0, columns], index)
+    if _is_several(columns):
+        part = _asked(frame, kind, (slice(None), columns))
+        return Row(part, part.iloc[0], index)
     if is_by_label:
         return _cell(item(frame, columns), index)
     if type(columns) is not int:
         refuse(f"a frame indexed by {columns!r} is not known")
     return _cell(frame.iloc[:, columns], index)
+
+
+def _is_several(key: Any) -> bool:
+    """Returns true if a key names columns, the same for all samples."""
+    is_slice = type(key) is slice
+    parts = (key.start, key.stop, key.step) if is_slice else key
+    kinds = (int, str, type(None)) if is_slice else (int, str)
+    return type(key) in (list, slice) and all(type(each) in kinds for each in parts)
+
+
+def _asked(value: Any, kind: str, key: Any) -> Any:
+    """Returns what pandas gives for a key, of which no part differs between samples."""
+    try:
+        return (value if kind == "" else getattr(value, kind))[key]
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        refuse(f"pandas raises {type(error).__name__}: {error}")
 
 
 def _check_labels(frame: Any) -> None:
@@ -142,17 +161,27 @@ def _known(row: Any) -> Any:
     return row
 
 
-def _of_row(row: Row, key: Any) -> Any:
-    names = list(row.frame.columns)
-    if type(key) is not str or names.count(key) != 1:
+def _of_row(row: Row, key: Any, kind: str = "") -> Any:
+    if type(key) not in (int, str) and not _is_several(key):
         refuse(f"a row of a frame indexed by {key!r} is not known")
-    place = names.index(key)
+    first = row.first
+    place = _asked(type(first)(range(len(first)), first.index), kind, key)
+    if isinstance(place, type(first)):
+        columns = place.tolist()
+        return Row(row.frame.iloc[:, columns], first.iloc[columns], row.index)
     cell, column = _known(row.first).iloc[place], row.frame.iloc[:, place]
     if isinstance(cell, np.generic) and column.dtype != cell.dtype:
-        if column.dtype.kind not in "biuf" or cell.dtype != np.float64 or column.dtype.itemsize > 8:
-            refuse(f"a row of a frame makes {cell.dtype} of {column.dtype}")
-        return taken(column.to_numpy().astype(cell.dtype), row.index)
+        return taken(_as_in_row(column.to_numpy(), cell.dtype), row.index)
     return _cell(column, row.index)
+
+
+def _as_in_row(array: Any, dtype: Any) -> Any:
+    """Returns columns in the dtype that they have in rows, next to others."""
+    if array.dtype == dtype:
+        return array
+    if not {array.dtype.kind, dtype.kind} <= set("biuf") or not np.can_cast(array.dtype, dtype):
+        refuse(f"a row of a frame makes {dtype} of {array.dtype}")
+    return array.astype(dtype)
 
 
 def _cell(series: Any, index: Any) -> Any:

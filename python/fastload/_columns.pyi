@@ -24,8 +24,8 @@ class Rows(Column):
         strides_bytes: Distance between neighbours along each dimension, in bytes.
         dtype: A torch dtype's name, as `"float32"`.
         owner: Whatever keeps the memory alive; released with the column.
-        cast: The dtype that elements are converted to while they are copied: int64 for smaller whole
-            numbers, float32 or float64 for other floating point numbers. None leaves them.
+        cast: The dtype that elements are converted to while they are copied, as NumPy and torch do it: integers to
+            other integers, which wrap, or to floats; floats to float32 or float64. None leaves them.
         table: The value of each byte: 256 elements of the dtype `cast`; for rows of uint8.
 
     Raises:

@@ -86,7 +86,7 @@ impl Rows {
     /// Converts elements to `dtype` while they are copied; None if there is no such [`Cast`].
     pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
         if dtype != self.dtype {
-            self.convert = Some(Convert::Cast(Cast::new(self.dtype, dtype)?));
+            self.convert = Some(Convert::Cast(Cast::any(self.dtype, dtype)?));
             Arc::make_mut(&mut self.layout).dtype = dtype;
         }
         Some(self)

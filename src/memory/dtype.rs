@@ -81,6 +81,11 @@ impl Dtype {
         found.map(|row| row.0)
     }
 
+    /// Returns true for signed and unsigned integers.
+    pub const fn is_integer(self) -> bool {
+        matches!(TABLE[self as usize].2, 0 | 1)
+    }
+
     /// Returns true for floating point and complex dtypes.
     pub const fn is_inexact(self) -> bool {
         !matches!(TABLE[self as usize].2, 0 | 1 | 6)
@@ -98,7 +103,7 @@ impl Dtype {
     }
 }
 
-/// A conversion that keeps every value, or rounds to the nearest value of the new type.
+/// A conversion as NumPy and torch make it: integers wrap, and floats are rounded to the nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cast {
     from: Dtype,
@@ -109,15 +114,25 @@ impl Cast {
     /// Takes the types; None unless integers become int32 or int64 without loss, or floats become float32 or
     /// float64.
     pub fn new(from: Dtype, to: Dtype) -> Option<Cast> {
-        use Dtype::{Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
-        let exists = match to {
+        use Dtype::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
+        let is_kept = match to {
             Int32 => matches!(from, Int8 | Int16 | UInt8 | UInt16),
             Int64 => matches!(from, Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32),
-            Float32 => matches!(from, Float16 | Float64),
-            Float64 => matches!(from, Float16 | Float32),
-            _ => false,
+            _ => from.is_inexact(),
         };
-        exists.then_some(Cast { from, to })
+        Cast::any(from, to).filter(|_| is_kept)
+    }
+
+    /// Takes the types; None unless integers become other integers or floats, or floats become float32 or float64. There
+    /// is no integer for each float.
+    pub fn any(from: Dtype, to: Dtype) -> Option<Cast> {
+        use Dtype::{Float16, Float32, Float64};
+        let is_float = matches!(to, Float32 | Float64);
+        let exists = match from {
+            Float16 | Float32 | Float64 => is_float,
+            _ => from.is_integer() && (is_float || to.is_integer()),
+        };
+        (exists && from != to).then_some(Cast { from, to })
     }
 
     /// Returns the type of the result.
@@ -127,42 +142,37 @@ impl Cast {
 
     /// Converts the elements of `source` to `out`, which must have room for as many.
     pub fn run(self, source: &[u8], out: &mut [u8]) {
-        match (self.from, self.to) {
-            (Dtype::Int8, Dtype::Int32) => each(source, out, |b| int(i8::from_ne_bytes(b))),
-            (Dtype::Int16, Dtype::Int32) => each(source, out, |b| int(i16::from_ne_bytes(b))),
-            (Dtype::UInt8, Dtype::Int32) => each(source, out, |b| int(u8::from_ne_bytes(b))),
-            (Dtype::UInt16, Dtype::Int32) => each(source, out, |b| int(u16::from_ne_bytes(b))),
-            (Dtype::Int8, _) => each(source, out, |b| long(i8::from_ne_bytes(b))),
-            (Dtype::Int16, _) => each(source, out, |b| long(i16::from_ne_bytes(b))),
-            (Dtype::Int32, _) => each(source, out, |b| long(i32::from_ne_bytes(b))),
-            (Dtype::UInt8, _) => each(source, out, |b| long(u8::from_ne_bytes(b))),
-            (Dtype::UInt16, _) => each(source, out, |b| long(u16::from_ne_bytes(b))),
-            (Dtype::UInt32, _) => each(source, out, |b| long(u32::from_ne_bytes(b))),
-            (Dtype::Float16, Dtype::Float32) => {
-                each(source, out, |b| single(f16::from_ne_bytes(b)));
-            }
-            (Dtype::Float16, _) => each(source, out, |b| double(f16::from_ne_bytes(b))),
-            (Dtype::Float32, _) => each(source, out, |b| double(f32::from_ne_bytes(b))),
-            (Dtype::Float64, _) => each(source, out, |b| single(f64::from_ne_bytes(b) as f32)),
-            (from, to) => unreachable!("no cast of {} to {}, by `new`", from.name(), to.name()),
+        macro_rules! to {
+            ($read:expr, $($dtype:ident $kind:ty),+) => {
+                match self.to {
+                    $(Dtype::$dtype => each(source, out, |b| ($read(b) as $kind).to_ne_bytes()),)+
+                    to => unreachable!("no cast of {} to {}, by `any`", self.from.name(), to.name()),
+                }
+            };
+        }
+        macro_rules! integer {
+            ($read:expr) => {
+                to!(
+                    $read, Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
+                    Float32 f32, Float64 f64
+                )
+            };
+        }
+        match self.from {
+            Dtype::Int8 => integer!(i8::from_ne_bytes),
+            Dtype::Int16 => integer!(i16::from_ne_bytes),
+            Dtype::Int32 => integer!(i32::from_ne_bytes),
+            Dtype::Int64 => integer!(i64::from_ne_bytes),
+            Dtype::UInt8 => integer!(u8::from_ne_bytes),
+            Dtype::UInt16 => integer!(u16::from_ne_bytes),
+            Dtype::UInt32 => integer!(u32::from_ne_bytes),
+            Dtype::UInt64 => integer!(u64::from_ne_bytes),
+            Dtype::Float16 => to!(|b| f32::from(f16::from_ne_bytes(b)), Float32 f32, Float64 f64),
+            Dtype::Float32 => to!(f32::from_ne_bytes, Float64 f64),
+            Dtype::Float64 => to!(f64::from_ne_bytes, Float32 f32),
+            from => unreachable!("no cast of {}, by `any`", from.name()),
         }
     }
-}
-
-fn int(value: impl Into<i32>) -> [u8; 4] {
-    value.into().to_ne_bytes()
-}
-
-fn long(value: impl Into<i64>) -> [u8; 8] {
-    value.into().to_ne_bytes()
-}
-
-fn single(value: impl Into<f32>) -> [u8; 4] {
-    value.into().to_ne_bytes()
-}
-
-fn double(value: impl Into<f64>) -> [u8; 8] {
-    value.into().to_ne_bytes()
 }
 
 fn each<const FROM: usize, const TO: usize>(
@@ -191,6 +201,26 @@ mod tests {
             assert_eq!(Dtype::from_dlpack(code, bits, lanes), Some(row.0));
         }
         assert_eq!(Dtype::from_name("float"), None);
+    }
+
+    #[test]
+    fn integers_wrap_and_are_rounded_to_the_nearest_even_float() {
+        let mut bytes = [0; 2];
+        let narrow = Cast::any(Dtype::Int64, Dtype::UInt8).unwrap();
+        narrow.run(
+            [-1_i64, 258].map(i64::to_ne_bytes).as_flattened(),
+            &mut bytes,
+        );
+        assert_eq!(bytes, [255, 2]);
+        let mut singles = [0; 8];
+        let float = Cast::any(Dtype::Int64, Dtype::Float32).unwrap();
+        let odd = [(1 << 24) + 1, (1 << 24) + 3].map(i64::to_ne_bytes);
+        float.run(odd.as_flattened(), &mut singles);
+        let wanted = [16_777_216_f32, 16_777_220.0].map(f32::to_ne_bytes);
+        assert_eq!(singles, wanted.as_flattened());
+        assert_eq!(Cast::new(Dtype::Int64, Dtype::UInt8), None);
+        assert_eq!(Cast::new(Dtype::Int64, Dtype::Float32), None);
+        assert_eq!(Cast::any(Dtype::Float64, Dtype::Int64), None);
     }
 
     #[test]

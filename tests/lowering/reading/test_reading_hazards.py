@@ -353,6 +353,30 @@ def frames():
     return {"df": df, "numbers": numbers}
 
 
+class ConvertedBoth(Held):
+    def __getitem__(self, index):
+        return self.rows[index].astype(self.kind), torch.from_numpy(self.rows[index]).to(self.dtype)
+
+
+NUMBERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("source", [*NUMBERS, "float16", "float32", "float64"])
+@pytest.mark.parametrize("target", [*NUMBERS, "float32", "float64"])
+def test_conversions_are_those_of_the_libraries(source, target):
+    if target in NUMBERS and source not in NUMBERS:
+        rows = np.arange(4 * N, dtype=source).reshape(N, 4)  # of others there is no integer
+    elif source in NUMBERS:
+        limits, draw = np.iinfo(source), np.random.default_rng(1)
+        rows = draw.integers(limits.min, limits.max, (N, 4), source, endpoint=True)
+        rows[0] = limits.min, limits.max, 1, limits.max // 2 + 1
+    else:
+        rows = np.geomspace(1e-7, 6e4, 4 * N).reshape(N, 4).astype(source)
+        # the bits that torch gives a nan of float16 depend on how many elements there are
+        rows[0] = 1 if source == "float16" else np.nan, np.inf, -np.inf, -0.0
+    same(ConvertedBoth(rows=rows, kind=target, dtype=getattr(torch, target)))
+
+
 def test_lists_and_frames():
     same(Tokens(tokens=[[k] * (k % 7) for k in range(N)], most=5))
     same(Cells(**frames()))

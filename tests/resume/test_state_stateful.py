@@ -581,7 +581,14 @@ def test_keyed_samples_draw_the_same_after_a_sampler_with_a_state(tmp_path, is_n
     resumes(make, stop)
 
 
-@pytest.mark.parametrize("said", [{"sampler": {"at": 4}, "iterator": None}, 3])
+@pytest.mark.parametrize(
+    "said",
+    [
+        ({"sampler": {"at": 4}, "iterator": None},),
+        dict.fromkeys(("sampler", "iterator", "samples")),
+        3,
+    ],
+)
 def test_a_state_of_a_sampler_without_its_parts_is_refused(said):
     loader = Loader(Drawn(), 4, sampler=Kept())
     taken(iter(loader), 1)

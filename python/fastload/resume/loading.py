@@ -76,7 +76,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         origin=origin,
         sampler_epoch=state["sampler_epoch"],
         generator=generator_of(state["sampler_generator"]),
-        loader_generator=generator_of(state.get("loader_generator")),
+        loader_generator=generator_of(state["loader_generator"]),
         sampler_state=copy.deepcopy(unboxed(state["sampler_state"])),
         workers=workers,
         datasets={
@@ -169,18 +169,18 @@ def _check_layout(state: Mapping[str, Any]) -> None:
             f"{VERSION}; load it with the version that saved it, and begin with a new epoch here"
         )
         raise StateError(msg)
-    missing = sorted(_KEYS.keys() - state.keys() - {"loader_generator"})  # a later key
+    missing = sorted(_KEYS.keys() - state.keys())
     if missing:
         msg = f"load_state_dict: the state has no {', '.join(map(repr, missing))}"
         raise StateError(msg)
     for name, kinds in _KEYS.items():
-        value = state.get(name)
+        value = state[name]
         if not isinstance(value, kinds) or (type(value) is bool and bool not in kinds):
             msg = f"load_state_dict: {name}={value!r} is no value that state_dict gives it"
             raise StateError(msg)
     for name in ("sampler_state", "dataset_state"):
         held = state[name]
-        if isinstance(held, list | tuple) and not (len(held) == 1 and isinstance(held[0], Mapping)):
+        if held is not None and not (len(held) == 1 and isinstance(held[0], Mapping)):
             msg = f"load_state_dict: {name}={held!r} is no value that state_dict gives it"
             raise StateError(msg)
     said = unboxed(state["sampler_state"])
@@ -218,8 +218,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "snapshot_every_n_steps": (int,),
     "draws_from": (str, _NONE),
     "loader_generator": (str, _NONE),
-    "sampler_state": (tuple, list, Mapping, _NONE),
-    "dataset_state": (tuple, list, Mapping, _NONE),
+    "sampler_state": (tuple, list, _NONE),
+    "dataset_state": (tuple, list, _NONE),
     "workers": (str, _NONE),
     "next_worker": (int,),
     "checksum": (int,),

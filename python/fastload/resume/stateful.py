@@ -10,7 +10,7 @@ import functools
 import logging
 import pickle
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from fastload.batching.layers import attribute
@@ -94,8 +94,8 @@ def boxed(state: Any) -> tuple[Any] | None:
 
 
 def unboxed(stored: Any) -> Any:
-    """Returns the state from what `boxed` returned; JSON makes a list of a tuple, and earlier states had neither."""
-    return stored if stored is None or isinstance(stored, Mapping) else stored[0]
+    """Returns the state from what `boxed` returned; JSON makes a list of a tuple."""
+    return None if stored is None else stored[0]
 
 
 def of_next_epoch(said: dict[str, Any]) -> dict[str, Any]:

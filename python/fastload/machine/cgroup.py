@@ -55,7 +55,7 @@ def memory_limits(proc: Path = _PROC) -> Iterator[MemoryLimit]:
             continue
         used = _integer(f"{group}/memory.current", f"{group}/memory.usage_in_bytes")
         if used is not None:
-            stat = _counts(f"{group}/memory.stat")
+            stat = kernel_file.counts(f"{group}/memory.stat")
             cached = stat.get("total_inactive_file", stat.get("inactive_file", 0))
             available = max(0, limit - used + cached)
             yield MemoryLimit(limit, available, _swap(group, limit, used))
@@ -74,7 +74,7 @@ def throttled_s(proc: Path = _PROC) -> float:
     """Returns the seconds for which quotas have throttled the groups so far."""
     most = 0.0
     for group in _groups("cpu", proc):
-        stat = _counts(f"{group}/cpu.stat")
+        stat = kernel_file.counts(f"{group}/cpu.stat")
         most = max(most, stat.get("throttled_usec", 0) / 1e6, stat.get("throttled_time", 0) / 1e9)
     return most
 
@@ -105,7 +105,7 @@ def memory_kills(proc: Path = _PROC) -> int:
     """Returns how many processes of the groups the kernel's OOM killer has ended so far."""
     for group in _groups("memory", proc):
         for name in ("memory.events", "memory.oom_control"):
-            if (kills := _counts(f"{group}/{name}").get("oom_kill")) is not None:
+            if (kills := kernel_file.counts(f"{group}/{name}").get("oom_kill")) is not None:
                 return kills
     return 0
 
@@ -165,12 +165,6 @@ def _swap(group: str, limit: int, used: int) -> int | None:
 def _span(part: str) -> int:
     first, _, last = part.partition("-")
     return int(last or first) - int(first) + 1
-
-
-def _counts(file: str) -> dict[str, int]:
-    """Returns the numbers of a file with a name and a number in each line."""
-    lines = (line.split() for line in _lines(file))
-    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal()}
 
 
 def _integer(*files: str) -> int | None:

@@ -12,6 +12,12 @@ def sizes(file: str | Path) -> dict[str, int]:
     return {line[0]: 1024 * int(line[1]) for line in lines if len(line) == 3 and line[2] == "kB"}
 
 
+def counts(file: str | Path) -> dict[str, int]:
+    """Returns the numbers in a file with a name and a number in each line, such as `pswpin 12`."""
+    lines = (line.split() for line in read(file).splitlines())
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal()}
+
+
 def read(file: str | Path) -> str:
     """Returns the content of a file; empty if it cannot be read.
 

@@ -2,15 +2,14 @@
 
 import resource
 import time
-from pathlib import Path
-from typing import NamedTuple
 
 from fastload.machine import cgroup, kernel_file
+from fastload.machine.processes import thread_time
 from fastload.machine.strain import Gauge
 
 __all__ = ["Host", "Stops"]
 
-_VMSTAT = Path("/proc/vmstat")
+_VMSTAT = "/proc/vmstat"
 _COUNTED = {
     "pswpin": "swap_in_bytes",
     "workingset_refault_file": "cache_refault_bytes",
@@ -48,7 +47,7 @@ class Host:
     def _queued_since(self, thread: int) -> dict[str, float]:
         """Returns `queued_s`; nothing for a thread that was not read before."""
         before, self._queued = self._queued, None
-        scheduled = _scheduled_s(thread)
+        scheduled = thread_time(thread)
         if scheduled is None:
             return {}
         self._queued = thread, scheduled.queued_s
@@ -68,7 +67,7 @@ class Stops:
 
         Then either the process was stopped, or its native code waited without giving up the interpreter.
         """
-        scheduled = _scheduled_s(thread)
+        scheduled = thread_time(thread)
         if scheduled is None:
             return
         before_s, self._active_s = self._active_s, sum(scheduled)
@@ -81,35 +80,15 @@ class Stops:
         return stopped_s
 
 
-class _Scheduled(NamedTuple):
-    """The time that a thread ran and waited so far, in seconds."""
-
-    running_s: float  # on a CPU
-    queued_s: float  # ready to run while no CPU was free
-
-
-def _scheduled_s(thread: int) -> _Scheduled | None:
-    """Returns the scheduler's times of a thread, by its number in the system; None if they are not known.
-
-    Format: `scheduler/sched-stats` of the kernel's documentation.
-    """
-    match kernel_file.read(Path(f"/proc/self/task/{thread}/schedstat")).split():
-        case [running, queued, *_]:
-            return _Scheduled(int(running) / 1e9, int(queued) / 1e9)
-    return None
-
-
 def _counts() -> dict[str, float]:
     """Returns the counters so far; those that the kernel does not have are absent."""
     counts = {
         "major_faults": float(resource.getrusage(resource.RUSAGE_SELF).ru_majflt),
         "io_stalled_s": cgroup.stalled_s("io", "some"),
     }
-    for line in kernel_file.read(_VMSTAT).splitlines():
-        name, _, number = line.partition(" ")
-        if name in _COUNTED and number.isdecimal():
-            counts[_COUNTED[name]] = float(int(number) * _PAGE)
-    return counts
+    kernels = kernel_file.counts(_VMSTAT)
+    pages = {ours: kernels[name] for name, ours in _COUNTED.items() if name in kernels}
+    return counts | {name: float(number * _PAGE) for name, number in pages.items()}
 
 
 def _suspended_s() -> float:

@@ -8,19 +8,17 @@ import contextlib
 import math
 import os
 import resource
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import psutil
 
 from fastload import _lib
-from fastload.machine import kernel_file
+from fastload.machine import kernel_file, processes
 
 __all__ = ["Footprint"]
 
 _SLOW_S = 60.0
-_LISTED = Path("/proc/thread-self/children")  # absent if the kernel is built without it
 _FIELDS = {"Pss:": "pss_bytes", "Private_Dirty:": "private_dirty_bytes"}
 _PAGE = resource.getpagesize()
 
@@ -56,7 +54,7 @@ class Footprint:
     def _read_slowly(self) -> dict[str, float]:
         figures: dict[str, float] = dict(_sizes(os.getpid()))
         with contextlib.suppress(psutil.Error):
-            children = self._children()
+            children = processes.children()
             figures["children"] = len(children)
             sizes = {pid: _sizes(pid) for pid in children}
             figures |= _sums("children_", sizes.values())
@@ -66,13 +64,6 @@ class Footprint:
                 each.written_bytes(self._first[pid]) for pid, each in now.items()
             )
         return figures
-
-    def _children(self) -> list[int]:
-        """Returns the ids of all processes below this one."""
-        if _LISTED.exists():
-            return list(_below(os.getpid()))
-        # reads all processes of the machine, which may be thousands
-        return [child.pid for child in self._process.children(recursive=True)]
 
 
 class _Child(NamedTuple):
@@ -85,7 +76,7 @@ class _Child(NamedTuple):
     @classmethod
     def read(cls, pid: int, sizes: Mapping[str, float]) -> "_Child":
         """Reads the resources of a child, given its sizes."""
-        stat = kernel_file.read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+        stat = kernel_file.read(f"/proc/{pid}/stat").rpartition(")")[2].split()
         faults = int(stat[7]) if len(stat) > 7 else 0  # minflt; proc(5)
         private = sizes.get("private_dirty_bytes", 0.0)
         resident = psutil.Process(pid).memory_info().rss
@@ -98,23 +89,10 @@ class _Child(NamedTuple):
         return min(self.private, first.private + written)
 
 
-def _below(pid: int) -> Iterator[int]:
-    """Yields the ids of the processes below one. Format: `proc_pid_children(5)`."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in kernel_file.read(task / "children").split():
-                yield int(child)
-                yield from _below(int(child))
-
-
 def _sizes(pid: int) -> Mapping[str, float]:
     """Returns the proportional and the private size of a process; empty if they cannot be read."""
-    sizes = {}
-    for line in kernel_file.read(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
-        match line.split():
-            case [name, number, "kB"] if name in _FIELDS:
-                sizes[_FIELDS[name]] = 1024 * int(number)
-    return sizes
+    sizes = processes.memory_of(pid)
+    return {name: sizes[field] for field, name in _FIELDS.items() if field in sizes}
 
 
 def _sums(prefix: str, parts: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -11,18 +11,17 @@ import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import psutil
 import torch
 
 from fastload import _lib
-from fastload.machine import cgroup, kernel_file, memory
+from fastload.machine import cgroup, kernel_file, memory, processes
 from fastload.machine.cpu import affinity, cpu_budget
+from fastload.machine.processes import TASKS, CpuTime, thread_time
 from fastload.machine.ranks import ranks_on_host
 
 _SAME_MEMORY = 0.05  # kernels report the same memory with up to this relative difference
-_TASKS = "/proc/self/task"
 _POOL_PREFIX = "fastload-"
 
 
@@ -99,21 +98,14 @@ class Host:
         return self.available_bytes // self.ranks
 
 
-class PoolTime(NamedTuple):
-    """Time of the native threads, in seconds."""
-
-    cpu_s: float  # running on a CPU
-    queued_s: float  # ready to run while no CPU was free
-
-
 class PoolClock:
     """CPU time of the native threads, from the scheduler's accounts (Linux; elsewhere 0)."""
 
     def __init__(self) -> None:
-        self._pool: dict[str, PoolTime] = {}
+        self._pool: dict[str, CpuTime] = {}
         self._other_threads: set[str] = set()
 
-    def passed(self) -> PoolTime:
+    def passed(self) -> CpuTime:
         """Returns the time since the last call; a new thread counts from its start.
 
         Each iterator starts with a call: paths are strings, which take half the time of `pathlib`.
@@ -121,26 +113,22 @@ class PoolClock:
         cpu_s = queued_s = 0.0
         alive: set[str] = set()
         with contextlib.suppress(OSError):
-            alive.update(os.listdir(_TASKS))  # noqa: PTH208 (slower)
+            alive.update(os.listdir(TASKS))  # noqa: PTH208 (slower)
         for task in alive - self._other_threads:
             if task not in self._pool:
-                if not kernel_file.read(f"{_TASKS}/{task}/comm").startswith(_POOL_PREFIX):
+                if not kernel_file.read(f"{TASKS}/{task}/comm").startswith(_POOL_PREFIX):
                     self._other_threads.add(task)
                     continue
-                self._pool[task] = PoolTime(0.0, 0.0)
+                self._pool[task] = CpuTime(0.0, 0.0)
             before = self._pool[task]
-            match kernel_file.read(f"{_TASKS}/{task}/schedstat").split():
-                case [on, ready, *_]:
-                    now = PoolTime(int(on) / 1e9, int(ready) / 1e9)
-                case _:  # the thread has ended
-                    now = before
+            now = thread_time(task) or before  # a thread that has ended
             cpu_s += now.cpu_s - before.cpu_s
             queued_s += now.queued_s - before.queued_s
             self._pool[task] = now
         self._other_threads &= alive
         for task in self._pool.keys() - alive:
             del self._pool[task]
-        return PoolTime(cpu_s, queued_s)
+        return CpuTime(cpu_s, queued_s)
 
 
 class LoadingClock:
@@ -186,20 +174,16 @@ class LoadingClock:
 
 def worker_bytes() -> list[int]:
     """Returns the private memory of each child process: without the pages that it shares with its parent."""
-    children = (kernel_file.sizes(f"/proc/{child.pid}/smaps_rollup") for child in _children())
+    children = map(processes.memory_of, processes.children())
     return [each.get("Private_Clean:", 0) + each.get("Private_Dirty:", 0) for each in children]
-
-
-def _children() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
 
 
 def _children_cpu_s() -> float:
     """Returns the CPU seconds of the child processes that are alive."""
     seconds = 0.0
-    for process in _children():
+    for pid in processes.children():
         with contextlib.suppress(psutil.Error):
-            times = process.cpu_times()
+            times = psutil.Process(pid).cpu_times()
             seconds += times.user + times.system
     return seconds
 

@@ -15,8 +15,9 @@ from typing import NamedTuple, Protocol
 
 from fastload import _lib
 from fastload.machine.cpu import cpu_budget
+from fastload.machine.processes import CpuTime
 from fastload.machine.strain import Gauge, Strain
-from fastload.tune.machine import PoolClock, PoolTime
+from fastload.tune.machine import PoolClock
 
 _LOGGER = logging.getLogger("fastload")
 WINDOW_S = 2.0  # shortest window, in seconds
@@ -152,7 +153,7 @@ class Online:
         """Keeps the unfinished window of an epoch that is over; the next epoch continues it."""
         if self._is_attached(tuned):
             self._clock_is_unread = time.perf_counter() - self._since < _SHORT_EPOCH_S
-            passed = PoolTime(0.0, 0.0) if self._clock_is_unread else self._clock.passed()
+            passed = CpuTime(0.0, 0.0) if self._clock_is_unread else self._clock.passed()
             # The last part of a window reads the memory.
             self._partial = self._measured(tuned, passed, memory_share=0.0)
             self._tuned = None
@@ -188,7 +189,7 @@ class Online:
     def _is_attached(self, tuned: Tuned) -> bool:
         return self._tuned is not None and self._tuned() is tuned
 
-    def _measured(self, tuned: Tuned, passed: PoolTime, memory_share: float) -> _lib.Window:
+    def _measured(self, tuned: Tuned, passed: CpuTime, memory_share: float) -> _lib.Window:
         """Returns the window so far."""
         self._queued_s += passed.queued_s
         window = tuned.window(passed.cpu_s, memory_share)

@@ -19,6 +19,14 @@ from fastload.memory import layout
 _JOINED_BYTES = 64 << 20
 """Bytes of the largest column whose chunks are joined: one array is faster to read than many."""
 
+STRINGS = {
+    "string": _lib.text,
+    "large_string": _lib.text,
+    "binary": _lib.binary,
+    "large_binary": _lib.binary,
+}
+"""Arrow's types of text and bytes, with what makes a column of such values."""
+
 
 @final
 class Arrow(Column):
@@ -169,12 +177,10 @@ def native(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text"
         raise _null(name, _first_null(array))
     if pa.types.is_null(array.type):  # a column without rows
         array = array.cast(pa.string())
-    kind = array.type
     parts = chunks(array)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return joined([_lib.text(ragged_bytes(chunk)) for chunk in parts]), "text"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return joined([_lib.binary(ragged_bytes(chunk)) for chunk in parts]), "bytes"
+    if (make := STRINGS.get(str(array.type))) is not None:
+        form: Literal["text", "bytes"] = "text" if make is _lib.text else "bytes"
+        return joined([make(ragged_bytes(chunk)) for chunk in parts]), form
     first, columns = 0, []
     for chunk in parts:
         columns.append(_numbers(chunk, name, first))
@@ -188,9 +194,7 @@ def _numbers(chunk: Any, name: str, first: int) -> _lib.Column:
 
     if not (pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type)):
         return rows(_rectangle(chunk, name, first, 1))
-    places = chunk.offsets.to_numpy()
-    offsets = places - places[0] if len(places) else np.zeros(1, np.int64)
-    values = chunk.values.slice(int(places[0]) if len(places) else 0, int(offsets[-1]))
+    values, offsets = lists(chunk)
     if values.null_count:
         null = _first_null(values)
         raise _null(name, first + int(np.searchsorted(offsets, null, "right")) - 1)
@@ -253,6 +257,18 @@ def chunks(array: Any) -> list[Any]:
         whole = array.combine_chunks()
         return list(getattr(whole, "chunks", [whole]))
     return [chunk for chunk in array.chunks if len(chunk)] or [array.combine_chunks()]
+
+
+def lists(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Returns the values in an array of lists, and where each list begins and ends in them."""
+    if hasattr(array.type, "list_size"):
+        return array.flatten(), np.arange(len(array) + 1) * array.type.list_size
+    places = np.asarray(array.offsets.to_numpy())
+    if not len(places):  # an array without rows may have no offsets
+        return array.values.slice(0, 0), np.zeros(1, np.int64)
+    first = int(places[0])
+    offsets = places - first if first else places
+    return array.values.slice(first, int(offsets[-1])), offsets
 
 
 def bytes_and_offsets(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

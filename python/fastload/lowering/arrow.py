@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from fastload import _lib
-from fastload.columns.arrow import bytes_and_offsets, chunks, joined, ragged_bytes, rows
+from fastload.columns.arrow import (
+    STRINGS,
+    bytes_and_offsets,
+    chunks,
+    joined,
+    lists,
+    ragged_bytes,
+    rows,
+)
 from fastload.registry import NotNative
 
 __all__ = [
@@ -39,9 +47,6 @@ _NUMBERS = {
     "bool": "bool",
 }
 """Dtypes by the names of Arrow's types; torch has no equivalent of uint64."""
-
-_TEXTS = ("string", "large_string")
-_BYTES = ("binary", "large_binary")
 
 
 @dataclass(frozen=True)
@@ -82,14 +87,14 @@ def numbers(column: Any, floats: str, *, keep_empty: bool = False) -> Stored:
     dtype = floats if kind == "float" else kind
     if not dims:
         return Stored(joined([rows(_rectangle(chunk), dtype) for chunk in chunks]), 0, source)
-    lists = [_spread(chunk) for chunk in chunks]
-    entries = [_rectangle(each) for each, _ in lists]
+    spread = [_spread(chunk) for chunk in chunks]
+    entries = [_rectangle(each) for each, _ in spread]
     shapes = {None if each is None else each.shape[1:] for each in entries}
     if len(shapes) > 1 or None in shapes or (keep_empty and any(map(_has_gaps, chunks))):
         native = joined([_tree(chunk, dtype) for chunk in chunks])
         is_array = all((_shapes(chunk) >= 0).all() for chunk in chunks)
         return Stored(native, dims, source, is_even=False, is_array=is_array)
-    bounds = [offsets for _, offsets in lists]
+    bounds = [offsets for _, offsets in spread]
     arrays: list[Any] = entries
     stacked = _stacked(arrays, bounds)
     if stacked is not None:
@@ -109,10 +114,11 @@ def strings(column: Any) -> tuple[_lib.Column, str, int] | None:
         NotNative: Nulls.
     """
     source, dims = _element(column.type)
-    if source not in _TEXTS + _BYTES:
+    make = STRINGS.get(source)
+    if make is None:
         return None
     chunks = [_tree(chunk) for chunk in _chunks(column)]
-    return joined(chunks), "text" if source in _TEXTS else "bytes", dims
+    return joined(chunks), "text" if make is _lib.text else "bytes", dims
 
 
 def ends_in_zero(column: Any) -> bool:
@@ -187,10 +193,7 @@ def _holds_lists(kind: Any) -> bool:
 def _spread(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
     """Returns the entries of an array of lists, and where each list begins and ends in them."""
     check_nulls(array)
-    array = getattr(array, "storage", array)
-    if hasattr(array.type, "list_size"):
-        return array.flatten(), np.arange(len(array) + 1) * array.type.list_size
-    return array.values, np.asarray(array.offsets.to_numpy())
+    return lists(getattr(array, "storage", array))
 
 
 def _rectangle(array: Any) -> np.ndarray[Any, Any] | None:
@@ -213,16 +216,16 @@ def _stacked(
     if not all((each == length).all() for each in lengths):
         return None
     return [
-        each[offsets[0] : offsets[-1]].reshape(len(offsets) - 1, length, *each.shape[1:])
+        each.reshape(len(offsets) - 1, length, *each.shape[1:])
         for each, offsets in zip(entries, bounds, strict=True)
     ]
 
 
 def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
     """Returns text or bytes, or lists of text, bytes or numbers of any lengths."""
-    if str(array.type) in _TEXTS + _BYTES:
+    make = STRINGS.get(str(array.type))
+    if make is not None:
         check_nulls(array)
-        make = _lib.text if str(array.type) in _TEXTS else _lib.binary
         return make(ragged_bytes(array))
     if not _holds_lists(array.type):
         raise _unread(array.type)
@@ -244,7 +247,7 @@ def _shapes(array: Any) -> np.ndarray[Any, Any]:
     lengths = np.diff(offsets)
     if not _holds_lists(entries.type):
         return lengths[:, None]
-    inner = _shapes(entries)[: offsets[-1]]
+    inner = _shapes(entries)
     found = np.full((len(lengths), 1 + inner.shape[1]), -1)
     held = lengths > 0
     if held.any():

@@ -74,5 +74,5 @@ def test_epochs_differ_and_repeat_when_chosen():
 
 def test_sizes_are_checked():
     for size in (0, -1, True):
-        with pytest.raises(ValueError, match="batch_size is a positive integer"):
+        with pytest.raises(ValueError, match="batch_size should be a positive integer"):
             BucketBatchSampler([1], size)

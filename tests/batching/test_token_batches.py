@@ -344,13 +344,16 @@ def test_random_operations_do_not_depend_on_the_number_of_ranks(world, tmp_path)
 
 def test_arguments_are_checked():
     for arguments, words in [
-        ({"max_tokens": 0}, "max_tokens is a positive"),
-        ({"max_tokens": 1e4}, "max_tokens is a positive integer, found 10000.0"),
-        ({"window": 0}, "window is a positive"),
+        ({"max_tokens": 0}, "max_tokens should be a positive"),
+        ({"max_tokens": 1e4}, "max_tokens should be a positive integer, but got 10000.0"),
+        ({"window": 0}, "window should be a positive"),
         ({"cost": "cubic"}, "cost is 'padded', 'sum' or"),
         ({"cost": "quadratic:0"}, "integer q above 0"),
-        ({"overlong": "cut"}, "overlong is 'error', 'truncate', 'alone' or 'drop', found 'cut'"),
-        ({"remainder": "pad"}, "remainder is 'drop', 'repeat' or 'mask'"),
+        (
+            {"overlong": "cut"},
+            r"overlong should be one of \('error', 'truncate', 'alone', 'drop'\), but got 'cut'",
+        ),
+        ({"remainder": "pad"}, r"remainder should be one of \('drop', 'repeat', 'mask'\)"),
         ({"num_replicas": 0}, "num_replicas is a number from 1"),
         ({"num_replicas": 2, "rank": 2}, r"Invalid rank 2, rank should be in .* \[0, 1\]"),
         ({"drop_last": 1}, "drop_last should be a boolean"),

@@ -12,10 +12,9 @@ from fastload.batching.lengths import LONGEST
 from fastload.batching.planned import (
     PlannedBatchSampler,
     Remainder,
-    one_of,
-    positive,
     sorted_together,
 )
+from fastload.checks import check_choice, positive
 
 __all__ = ["BucketBatchSampler", "TokenBatchSampler"]
 
@@ -183,7 +182,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         self.longest_first = bool(longest_first)
         self._kind, self._q = _cost(cost)
         self._most = positive("max_batch_size", max_batch_size)
-        one_of("overlong", overlong, ("error", "truncate", "alone", "drop"))
+        check_choice("overlong", overlong, ("error", "truncate", "alone", "drop"))
         if self._most < self.batch_multiple:
             msg = (
                 f"batches of at most {max_batch_size} samples cannot have a multiple of "

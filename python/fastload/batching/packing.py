@@ -7,7 +7,8 @@ from torch.utils.data import DistributedSampler, SequentialSampler
 
 from fastload import _lib
 from fastload.batching.lengths import LONGEST
-from fastload.batching.planned import PlannedBatchSampler, Remainder, one_of, positive
+from fastload.batching.planned import PlannedBatchSampler, Remainder
+from fastload.checks import check_choice, positive
 
 __all__ = ["PackBatchSampler"]
 
@@ -70,8 +71,8 @@ class PackBatchSampler(PlannedBatchSampler):
         remainder: Remainder = "drop",
         sampler: DistributedSampler[Any] | SequentialSampler | None = None,
     ) -> None:
-        one_of("strategy", strategy, ("best_fit", "first_fit", "concat_split"))
-        one_of("overlong", overlong, ("truncate", "split", "drop", "error"))
+        check_choice("strategy", strategy, ("best_fit", "first_fit", "concat_split"))
+        check_choice("overlong", overlong, ("truncate", "split", "drop", "error"))
         self.batch_size = None
         self.max_length = positive("max_length", max_length, LONGEST)
         self.strategy = strategy

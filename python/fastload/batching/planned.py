@@ -14,6 +14,7 @@ from fastload import _lib
 from fastload.batching.filler import Filler
 from fastload.batching.lengths import LONGEST, lengths_of
 from fastload.batching.world import Part, World
+from fastload.checks import check_choice, positive
 from fastload.sizes import length_of
 
 __all__ = ["PlannedBatchSampler", "Remainder", "check_fits"]
@@ -93,7 +94,7 @@ class PlannedBatchSampler(BatchSampler):
         if not isinstance(drop_last, bool):
             msg = f"drop_last should be a boolean value, but got drop_last={drop_last}"
             raise ValueError(msg)
-        one_of("remainder", remainder, ("drop", "repeat", "mask"))
+        check_choice("remainder", remainder, ("drop", "repeat", "mask"))
         self._lengths = lengths_of(lengths)
         self.shuffle = bool(shuffle) and not isinstance(sampler, SequentialSampler)
         self.seed = operator.index(seed or 0)
@@ -235,25 +236,6 @@ def check_fits(batch_sampler: PlannedBatchSampler, dataset: Any) -> None:
             f"samples, but the dataset has {count}: make it with the lengths of this dataset"
         )
         raise ValueError(msg)
-
-
-def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuses an unknown option."""
-    if value not in known:
-        words = ", ".join(map(repr, known[:-1])) + f" or {known[-1]!r}"
-        msg = f"{name} is {words}, found {value!r}"
-        raise ValueError(msg)
-
-
-def positive(name: str, value: int | None, most: int = (1 << 63) - 1) -> int:
-    """Returns an integer of at least 1; `most` for None."""
-    if value is None:
-        return most
-    number = operator.index(value) if hasattr(value, "__index__") else 0
-    if number < 1 or isinstance(value, bool):
-        msg = f"{name} is a positive integer, found {value!r}"
-        raise ValueError(msg)
-    return min(number, most)
 
 
 def sorted_together(window: int | None, batch: int) -> int:

@@ -4,12 +4,11 @@ A path is a tuple of keys and positions, from the sample down to a field; `()` i
 """
 
 import functools
-import operator
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["ByArguments", "Fields", "Option", "Path", "check_choice", "check_size", "title"]
+__all__ = ["ByArguments", "Fields", "Option", "Path", "title"]
 
 Path = tuple[Any, ...]
 
@@ -34,20 +33,6 @@ class ByArguments:
             if value is not self._defaults.get(name)
         )
         return f"{type(self).__name__}({', '.join(given)})"
-
-
-def check_choice(option: str, value: Any, known: tuple[str, ...]) -> None:
-    """Refuses an unknown value of an option."""
-    if value not in known:
-        msg = f"{option} should be one of {known}, but got {value!r}"
-        raise ValueError(msg)
-
-
-def check_size(option: str, size: Any) -> None:
-    """Refuses a size below 1; None is no size."""
-    if size is not None and operator.index(size) < 1:
-        msg = f"{option} should be 1 at least, but got {size!r}"
-        raise ValueError(msg)
 
 
 class Fields(Generic[_T]):

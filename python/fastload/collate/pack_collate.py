@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, final
 
 from fastload import _lib
-from fastload.collate.fields import ByArguments, check_choice, check_size
+from fastload.checks import check_choice, positive
+from fastload.collate.fields import ByArguments
 
 __all__ = ["IGNORED", "PackCollate"]
 
@@ -72,8 +73,8 @@ class PackCollate(ByArguments):
         check_choice("strategy", strategy, ("best_fit", "first_fit", "concat_split"))
         check_choice("overlong", overlong, ("truncate", "split", "drop", "error"))
         check_choice("style", style, ("hf", "flash", "segment_ids"))
-        check_size("max_length", max_length)
-        check_size("rows", rows)
+        positive("max_length", max_length)
+        positive("rows", rows)
         self._arguments = {
             "max_length": max_length,
             "strategy": strategy,

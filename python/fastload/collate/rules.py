@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from fastload import _lib
-from fastload.collate.fields import check_choice, check_size
+from fastload.checks import check_choice, positive
 
 __all__ = ["Flat", "Keep", "Pad", "Rule", "Unpadded", "joined", "ladder"]
 
@@ -111,8 +111,8 @@ class Pad:
         if len(set(dims)) < len(dims):
             msg = f"dim={self.dim!r} names a dimension twice"
             raise ValueError(msg)
-        check_size("pad_to_multiple_of", self.pad_to_multiple_of)
-        check_size("max_length", self.max_length)
+        positive("pad_to_multiple_of", self.pad_to_multiple_of)
+        positive("max_length", self.max_length)
         if any(size < 0 for size in sizes):
             msg = f"to should not be negative, but got {self.to!r}"
             raise ValueError(msg)

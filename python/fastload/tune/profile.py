@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fastload import _lib
+from fastload.checks import check_choice
 from fastload.registry import name
 from fastload.sizes import length_of
 from fastload.tune.machine import Machine
@@ -115,9 +116,7 @@ class Profile:
             if least is not None and isinstance(value, int) and value < least:
                 msg = f"{key} should be at least {least}, but got {value}"
                 raise ValueError(msg)
-        if self.lane not in _LANES:
-            msg = f"lane should be one of {_LANES}, but got {self.lane!r}"
-            raise ValueError(msg)
+        check_choice("lane", self.lane, _LANES)
         if (self.workers == 0) != (self.lane == "inline"):
             msg = f"workers={self.workers} does not go with lane={self.lane!r}: inline has none"
             raise ValueError(msg)

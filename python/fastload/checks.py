@@ -1,0 +1,32 @@
+"""Checks of arguments, in one form of sentence: `rows should be a positive integer, but got 0`."""
+
+import operator
+from typing import Any
+
+__all__ = ["check_choice", "positive"]
+
+
+def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Refuses an unknown value of an argument.
+
+    Raises:
+        ValueError: The value is unknown.
+    """
+    if value not in known:
+        msg = f"{name} should be one of {known}, but got {value!r}"
+        raise ValueError(msg)
+
+
+def positive(name: str, value: Any, most: int = (1 << 63) - 1) -> int:
+    """Returns an integer of at least 1; `most` for None.
+
+    Raises:
+        ValueError: The value is below 1, or no integer.
+    """
+    if value is None:
+        return most
+    number = operator.index(value) if hasattr(value, "__index__") else 0
+    if number < 1 or isinstance(value, bool):
+        msg = f"{name} should be a positive integer, but got {value!r}"
+        raise ValueError(msg)
+    return min(number, most)

@@ -27,8 +27,9 @@ except ModuleNotFoundError as error:
     )
     sys.exit(2)
 
-from fastload.runs.figures import duration, named, ordered, shown
+from fastload.runs.figures import named, ordered, shown
 from fastload.runs.file import Run, RunFile, RunFileError, file_of
+from fastload.units import duration
 
 _WINDOWS = 512  # kept
 _SHORTEST, _LONGEST = 12, 60  # characters of a trend

@@ -19,8 +19,9 @@ from rich.console import Console
 from fastload import report, top
 from fastload.monitoring.record import Steps
 from fastload.monitoring.sinks.jsonl import JsonLines
-from fastload.runs.figures import duration, named, ordered, shown
+from fastload.runs.figures import named, ordered, shown
 from fastload.runs.file import RunFile, RunFileError, file_of
+from fastload.units import duration
 from tests.monitoring.monitored import finding, steps, window
 from tests.shared import interpreter
 
@@ -172,6 +173,7 @@ def test_a_process_is_found_by_its_open_file(tmp_path):
         ("samples_per_s", 1234.5, "1,234/s"),
         ("wait_share", 0.256, "25.6%"),
         ("rss_bytes", 1.5e9, "1.5 GB"),
+        ("rss_bytes", 999.7e6, "1 GB"),
         ("heap_growth_bytes", -2e6, "-2 MB"),
         ("workers", 4.0, "4"),
         ("pressure", 0.1234, "0.123"),
@@ -198,6 +200,7 @@ def test_figures_have_names_and_an_order():
         "rss_bytes",
     ]
     assert [duration(each) for each in (125, 7300)] == ["2 min 5 s", "2 h 2 min"]
+    assert [duration(each) for each in (172_799, 190_000)] == ["48 h 0 min", "2 days 5 h"]
 
 
 def printed(path, width=100):

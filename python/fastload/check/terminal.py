@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fastload.check.report import FailedSample, Field, Report
-from fastload.tune.measure import size
+from fastload.units import size
 
 _BAR_S = 0.1  # between two changes of the bar
 _LINE_S = 10.0  # between two lines

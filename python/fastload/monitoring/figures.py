@@ -7,6 +7,7 @@ import numpy as np
 
 from fastload.monitoring.record import Finding, Steps
 from fastload.monitoring.steps import Recorder
+from fastload.units import duration
 
 __all__ = ["StepFigures", "Totals"]
 
@@ -97,7 +98,7 @@ class Totals:
         ]
         shares = ", ".join(f"{part / whole_s:.1%} {name}" for part, name in parts if part > 0)
         lines = [
-            f"{self.steps} steps of {_duration(whole_s / counted)} on average: {shares}",
+            f"{self.steps} steps of {duration(whole_s / counted)} on average: {shares}",
             "settings: " + ", ".join(f"{name}={value}" for name, value in settings.items()),
             drift,
             *(f"{each.what} ({each.evidence}). {each.advice}" for each in findings),
@@ -105,7 +106,3 @@ class Totals:
         if not findings:
             lines.append("nothing conspicuous")
         return "\n".join(line for line in lines if line)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.2f} ms"

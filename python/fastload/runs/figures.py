@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterable
 
-from fastload.tune.measure import number, size
+from fastload.units import duration, number, size
 
-__all__ = ["duration", "named", "ordered", "shown"]
+__all__ = ["named", "ordered", "shown"]
 
 _WORDS = {
     "cgroup": "control group",
@@ -51,21 +51,7 @@ def shown(name: str, value: float) -> str:
     if name.endswith("_s"):
         return duration(value)
     if name.endswith("_bytes"):
-        return size(value) if value >= 0 else f"-{size(-value)}"
+        return size(value)
     if name.endswith("_share"):
         return f"{value:.1%}"
     return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"
-
-
-def duration(seconds: float) -> str:
-    """Returns a time with its unit: `250 µs`, `12 ms`, `1.5 s`, `2 min 5 s`, `3 h 20 min`."""
-    if abs(seconds) >= 3599.5:
-        hours, minutes = divmod(round(seconds / 60), 60)
-        return f"{hours} h {minutes} min"
-    if abs(seconds) >= 119.5:
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes} min {rest} s"
-    for unit, factor in (("s", 1.0), ("ms", 1e-3)):
-        if abs(seconds) >= 0.9995 * factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"

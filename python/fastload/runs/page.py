@@ -12,10 +12,11 @@ import numpy as np
 
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.sinks.jsonl import time_of
-from fastload.runs.figures import duration, named, ordered, shown
+from fastload.runs.figures import named, ordered, shown
 from fastload.runs.file import Run, RunFile
 from fastload.tune.chart import Chart, Mark, Point, Series
 from fastload.tune.page import Section, document, facts, figures, header, sentence, tables
+from fastload.units import duration
 
 __all__ = ["page"]
 

@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from fastload.tune.machine import Host
-from fastload.tune.measure import Run, measure, number
+from fastload.tune.measure import Run, measure
 from fastload.tune.memory import Watch
 from fastload.tune.step import Step
 from fastload.tune.target import Target
+from fastload.units import number
 
 _SHORTEST_S = 0.25  # length of the shortest useful run
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from fastload.tune.lanes import Lanes
 from fastload.tune.machine import Host
-from fastload.tune.measure import Run, number
+from fastload.tune.measure import Run
 from fastload.tune.memory import MemoryPlan, Moment
 from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve, Stage
 from fastload.tune.storage import Storage
 from fastload.tune.sweep import Sweep
+from fastload.units import number
 
 VERSION = 1  # of the JSON: raised when a name in it changes its meaning
 # Properties that are written to the JSON

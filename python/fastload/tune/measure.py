@@ -303,24 +303,3 @@ def end_workers(loader: Any, iterator: Any = None) -> None:
     loader._iterator = None
     if hasattr(iterator, "_shutdown_workers"):
         iterator._shutdown_workers()
-
-
-def number(rate: float) -> str:
-    """Returns a rate with three significant digits, or all before the point."""
-    return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
-
-
-def ms(time: float) -> str:
-    """Returns milliseconds with three significant digits."""
-    if 0 < time < 0.001:
-        return "<0.001"
-    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
-
-
-def size(count: float) -> str:
-    """Returns bytes with a unit."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"

@@ -9,13 +9,14 @@ from html import escape
 from fastload.tune.chart import Chart, Mark, Point, Series
 from fastload.tune.findings import Demand, Findings
 from fastload.tune.lanes import Lanes
-from fastload.tune.measure import Run, ms, number, size
+from fastload.tune.measure import Run
 from fastload.tune.memory import Moment
 from fastload.tune.page import document, facts, figures, header, sentence, tables
 from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve
 from fastload.tune.sweep import Sweep
 from fastload.tune.tables import INTERRUPTED, sections
+from fastload.units import ms, number, size
 
 _STEPS = 60  # points of a fitted curve
 

@@ -12,13 +12,14 @@ from rich.table import Table
 
 from fastload.tune.findings import Findings
 from fastload.tune.lanes import Lanes
-from fastload.tune.measure import Run, ms, number, size
+from fastload.tune.measure import Run
 from fastload.tune.memory import MemoryPlan
 from fastload.tune.page import Section
 from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve, Stage
 from fastload.tune.storage import Storage
 from fastload.tune.sweep import Sweep
+from fastload.units import ms, number, size
 
 INTERRUPTED = "interrupted: these are the findings until then"
 

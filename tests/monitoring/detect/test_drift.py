@@ -115,7 +115,7 @@ def test_statements():
     random = np.random.default_rng(5)
     steady = drift(*windows(random, 360)).statement()
     assert steady.startswith("No drift: ")
-    assert "over 59.8 min (7,180 steps), 95 % bounds " in steady
+    assert "over 59 min 50 s (7,180 steps), 95 % bounds " in steady
     assert drift(*windows(random, 360, per_hour=0.1)).statement().startswith("The steps get longer")
     vague = drift(*windows(random, 20, noise=0.5))
     assert vague.statement().startswith("Too little is known of drift")

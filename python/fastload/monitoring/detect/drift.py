@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastload.monitoring.detect.estimates import Slope, slope
+from fastload.units import duration
 
 __all__ = ["Drift", "drift"]
 
@@ -38,7 +39,7 @@ class Drift:
 
     def statement(self) -> str:
         """Returns one sentence: a drift, none within bounds, or that too little is known."""
-        over = f"over {_duration(self.span_s)} ({self.steps:,} steps)"
+        over = f"over {duration(self.span_s)} ({self.steps:,} steps)"
         bounds = f"95 % bounds {self.low:+.1%} to {self.high:+.1%}"
         if self.is_found:
             return f"The steps get longer: {self.change:+.1%} {over}, {bounds}."
@@ -107,11 +108,3 @@ def _is_main(one: Slope, rest: Slope) -> bool:
     """Returns true if a slope is at least 80 % of both, or at least half and the rest may be noise."""
     share = one.value / max(one.value + rest.value, 1e-12)
     return share >= _DATA_SHARE or (share >= 0.5 and one.least > 0.0 >= rest.least)
-
-
-def _duration(seconds: float) -> str:
-    """Returns a duration in the unit that suits it."""
-    for unit, size in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fastload.monitoring.detect.estimates import MOST_POINTS, Slope, slope, thinned
 from fastload.monitoring.detect.history import FIGURES, History
 from fastload.monitoring.record import Finding
+from fastload.units import size
 
 __all__ = ["Growth", "growth", "memory_findings"]
 
@@ -197,8 +198,8 @@ def memory_findings(history: History) -> list[Finding]:
 def _finding(history: History, name: str, found: Growth) -> Finding:
     kind, words, owner, advice = _WORDS[name]
     if name.endswith("_bytes"):
-        what = f"{words} grows by {_bytes(found.per_batch)} per batch"
-        bounds = f"95 % bounds {_bytes(found.low)} to {_bytes(found.high)}; now {_bytes(found.now)}"
+        what = f"{words} grows by {size(found.per_batch)} per batch"
+        bounds = f"95 % bounds {size(found.low)} to {size(found.high)}; now {size(found.now)}"
     else:
         what = f"{words} grows by {1000 * found.per_batch:.3g} per 1,000 batches"
         bounds = (
@@ -228,13 +229,6 @@ def _limit(history: History, name: str, now: float) -> float:
 def _newest(history: History, name: str) -> float:
     values = history.scalar(name)
     return float(values[-1]) if len(values) and not math.isnan(values[-1]) else math.inf
-
-
-def _bytes(value: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(value) >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g} B"
 
 
 def _hours(seconds: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 __all__ = ["check_choice", "positive"]
 
 
-def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: Any, known: tuple[str | None, ...]) -> None:
     """Refuses an unknown value of an argument.
 
     Raises:

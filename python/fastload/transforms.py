@@ -13,6 +13,7 @@ from typing import Any, final
 
 import torch
 
+from fastload.checks import check_choice
 from fastload.machine import pillow
 
 __all__ = ["CenterCrop", "Normalize", "Resize", "ToTensor"]
@@ -47,9 +48,7 @@ class Resize:
         sizes = _sizes("Resize", size)
         object.__setattr__(self, "size", sizes[0] if len(sizes) == 1 else sizes)
         name = getattr(interpolation, "value", interpolation)
-        if name not in _INTERPOLATIONS:
-            msg = f"Resize: interpolation is one of {', '.join(_INTERPOLATIONS)}, not {name!r}"
-            raise ValueError(msg)
+        check_choice("Resize: interpolation", name, _INTERPOLATIONS)
         object.__setattr__(self, "interpolation", name)
 
     def __repr__(self) -> str:

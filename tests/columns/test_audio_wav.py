@@ -281,7 +281,7 @@ def test_words_for_arguments_that_make_no_sense(tmp_path):
         ({"duration": float("nan")}, "from 0 on"),
         ({"frames": -1}, "number of frames"),
         ({"start": [1, 2]}, "2 numbers for 1 files"),
-        ({"dtype": "uint8"}, "float32, float64, int16, int32"),
+        ({"dtype": "uint8"}, "'float32', 'float64', 'int16', 'int32'"),
         ({"dtype": "int16", "mono": True}, "mean of channels"),
         ({"sample_rate": 0}, "frames per second"),
     ]:

@@ -304,5 +304,5 @@ def test_layouts_hold_the_same_pixels(tmp_path, steps, batch_size):
 
 
 def test_images_refuse_an_unknown_layout():
-    with pytest.raises(ValueError, match="layout is"):
+    with pytest.raises(ValueError, match="layout should be one of"):
         Image(["a.jpg"], layout="NHWC")

@@ -8,6 +8,7 @@ from typing import Any, Literal, final
 import torch
 
 from fastload import _lib
+from fastload.checks import check_choice
 from fastload.columns.column import Column
 from fastload.columns.files import Paths, expand, progress
 
@@ -83,9 +84,7 @@ class Audio(Column):
             },
         )
         name = str(dtype).removeprefix("torch.")
-        if name not in DTYPES:
-            msg = f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}"
-            raise ValueError(msg)
+        check_choice("dtype", name, DTYPES)
         if mono and name.startswith("int"):
             msg = f"mono is the mean of channels, which is not an {name}; use float32"
             raise ValueError(msg)

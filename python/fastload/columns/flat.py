@@ -9,6 +9,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from fastload import _lib
+from fastload.checks import check_choice
 from fastload.columns.column import Column
 from fastload.columns.files import Paths, one_or_more
 from fastload.memory import layout
@@ -160,9 +161,7 @@ class Megatron(Column):
         unit: Literal["sequence", "document"] = "sequence",
         out_dtype: Any = None,
     ) -> None:
-        if unit not in ("sequence", "document"):
-            msg = f'unit is "sequence" or "document", not {unit!r}'
-            raise ValueError(msg)
+        check_choice("unit", unit, ("sequence", "document"))
         [path] = one_or_more([prefix])
         prefix = path.removesuffix(".bin").removesuffix(".idx")
         self._unit = unit

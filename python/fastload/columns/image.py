@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, final
 
 from fastload import _lib, transforms
+from fastload.checks import check_choice
 from fastload.columns.column import Column
 from fastload.columns.files import expand
 from fastload.images.chain import Chain, follow
@@ -36,9 +37,7 @@ class Image(Column):
         *,
         layout: Literal["CHW", "HWC", "channels_last"] | None = None,
     ) -> None:
-        if layout not in (None, "CHW", "HWC", "channels_last"):
-            msg = f'layout is "CHW", "HWC", "channels_last" or None, not {layout!r}'
-            raise ValueError(msg)
+        check_choice("layout", layout, ("CHW", "HWC", "channels_last", None))
         self._paths = expand(paths)
         self._transforms = listed(transform)
         self._arguments = (self._paths, self._transforms), {"layout": layout}

@@ -8,6 +8,7 @@ import numpy as np
 from torch.utils.data import Dataset
 
 from fastload import _lib
+from fastload.checks import check_choice
 from fastload.columns.column import Column, Form
 from fastload.columns.dataset import Dataset as Columns
 from fastload.columns.files import Paths, expand, progress
@@ -66,9 +67,7 @@ class Tar(Dataset[Any]):
         *,
         missing: Literal["error", "drop"] = "error",
     ) -> None:
-        if missing not in ("error", "drop"):
-            msg = f'missing is "error" or "drop", not {missing!r}'
-            raise ValueError(msg)
+        check_choice("missing", missing, ("error", "drop"))
         self._shards = _shards(expand(paths))
         self._members = _everything(self._shards.index) if members is None else members
         self._transform = transform

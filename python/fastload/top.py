@@ -29,7 +29,7 @@ except ModuleNotFoundError as error:
 
 from fastload.runs.figures import named, ordered, shown
 from fastload.runs.file import Run, RunFile, RunFileError, file_of
-from fastload.units import duration
+from fastload.units import counted, duration
 
 _WINDOWS = 512  # kept
 _SHORTEST, _LONGEST = 12, 60  # characters of a trend
@@ -104,7 +104,7 @@ def _head(file: RunFile, run: Run, now_s: float) -> Iterator[Text]:
     elif now_s - last.time_s > _LATE * interval_s:
         words.append(f"no window for {duration(now_s - last.time_s)}")
     if file.damaged:
-        words.append(f"{file.damaged} damaged line{'s' if file.damaged > 1 else ''}")
+        words.append(counted(file.damaged, "damaged line"))
     yield Text(" · ".join(words), style="dim")
 
 
@@ -170,7 +170,7 @@ def _findings(run: Run) -> Iterator[RenderableType]:
     if not standing:
         yield Text("\nNothing is wrong.", style="green")
     if past:
-        yield Text(f"{past} finding{'s' if past > 1 else ''} no longer hold{'s' * (past == 1)}.")
+        yield Text(f"{counted(past, 'finding')} no longer hold{'s' * (past == 1)}.")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
 """Numbers as text, with their units."""
 
-__all__ = ["duration", "ms", "number", "size"]
+__all__ = ["counted", "duration", "ms", "number", "size"]
 
 _DAY_S = 86_400
+
+
+def counted(count: int, noun: str) -> str:
+    """Returns a number of things: `1 process`, `1,200 samples`, `2 batches`."""
+    plural = "" if count == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{count:,} {noun}{plural}"
 
 
 def number(rate: float) -> str:

@@ -12,6 +12,7 @@ from fastload import _lib
 from fastload.columns import Ragged, Rows
 from fastload.lowering import Leaf
 from fastload.memory import layout
+from fastload.units import counted
 
 __all__ = [
     "ABSENT",
@@ -76,7 +77,7 @@ def _check(whole: bool, dimensions: int, dtype: Any) -> None:  # noqa: FBT001
     if not whole or dimensions != 1:
         msg = (
             "lengths are one integer per sample, found "
-            f"{dimensions} dimension{'' if dimensions == 1 else 's'} of {dtype}"
+            f"{counted(dimensions, 'dimension')} of {dtype}"
         )
         raise TypeError(msg)
 

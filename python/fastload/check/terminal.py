@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fastload.check.report import FailedSample, Field, Report
-from fastload.units import size
+from fastload.units import counted, size
 
 _BAR_S = 0.1  # between two changes of the bar
 _LINE_S = 10.0  # between two lines
@@ -112,7 +112,7 @@ def print_report(target: str, report: Report, output: Path | None) -> None:
     count = len(report.bad)
     shown = f", of which {_MOST_BAD} are shown" if count > _MOST_BAD else ""
     listed = "" if output is None or not count else f"; {output} lists them"
-    _print(f"{count:,} bad sample{'' if count == 1 else 's'}{shown}{listed}")
+    _print(f"{counted(count, 'bad sample')}{shown}{listed}")
 
 
 def _field(name: str, found: Field) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from fastload.lowering import Leaf
 from fastload.machine.auto import is_auto, is_elastic
 from fastload.registry import name
 from fastload.threads.copies import copied
+from fastload.units import counted
 
 _DOES = {
     "native": "native threads make the batches; no Python runs in them",
@@ -94,7 +95,6 @@ def _workers(loader: Any, choice: Choice) -> str:
     if lane != "native" and is_elastic(loader):
         chosen += "; samples do not depend on it"
     kind = "process" if lane == "process" else "thread"
-    several = "" if number == 1 else "es" if lane == "process" else "s"
     further = loader.prefetch_factor
     why = ""
     if lane == "native":
@@ -102,7 +102,7 @@ def _workers(loader: Any, choice: Choice) -> str:
         further = ahead(loader, choice.program, order).first // number
     if further > loader.prefetch_factor:
         why = ", because a batch takes less time than waking a thread"
-    return f"{number} {kind}{several}, {chosen}; {further} batches ahead for each{why}"
+    return f"{counted(number, kind)}, {chosen}; {further} batches ahead for each{why}"
 
 
 def _order(loader: Any, *, batched: bool) -> str:

@@ -16,7 +16,7 @@ from fastload.runs.figures import named, ordered, shown
 from fastload.runs.file import Run, RunFile
 from fastload.tune.chart import Chart, Mark, Point, Series
 from fastload.tune.page import Section, document, facts, figures, header, sentence, tables
-from fastload.units import duration
+from fastload.units import counted, duration
 
 __all__ = ["page"]
 
@@ -68,8 +68,7 @@ def _warnings(file: RunFile) -> Iterator[str]:
     if file.run.end is None:
         yield '<p class="warning">The run was not ended: it still runs, or its process was killed.</p>'
     if file.damaged:
-        count = file.damaged
-        words = f"{count} line{'s' if count > 1 else ''} of the file could not be read"
+        words = f"{counted(file.damaged, 'line')} of the file could not be read"
         yield f'<p class="warning">{sentence(words)}</p>'
 
 

@@ -19,7 +19,7 @@ from fastload.tune.measure import Run, measure
 from fastload.tune.memory import Watch
 from fastload.tune.step import Step
 from fastload.tune.target import Target
-from fastload.units import number
+from fastload.units import counted, number
 
 _SHORTEST_S = 0.25  # length of the shortest useful run
 
@@ -172,9 +172,8 @@ def _description(lane: str, workers: int, depth: int | None) -> str:
     if lane == "inline":
         return "loading inline"
     kind = {"native": "native thread", "process": "process", "threads": "Python thread"}[lane]
-    plural = "" if workers == 1 else "es" if lane == "process" else "s"
     ahead = "" if depth is None else f", {depth} batches ahead"
-    return f"loading with {workers} {kind}{plural}{ahead}"
+    return f"loading with {counted(workers, kind)}{ahead}"
 
 
 def _result(run: Run) -> str:

@@ -19,7 +19,7 @@ from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve, Stage
 from fastload.tune.storage import Storage
 from fastload.tune.sweep import Sweep
-from fastload.units import number
+from fastload.units import counted, number
 
 VERSION = 1  # of the JSON: raised when a name in it changes its meaning
 # Properties that are written to the JSON
@@ -147,8 +147,9 @@ def _settings(findings: Findings, plan: Plan) -> str:
     kind = "process" if plan.lane == "process" else "thread"
     plural = "" if plan.workers == 1 else "es" if plan.lane == "process" else "s"
     lane = f"lane={plan.lane!r}, " if plan.lane not in ("native", findings.lane) else ""
-    ahead = f"{plan.depth} batch{'' if plan.depth == 1 else 'es'}"
-    return f"{lane}num_workers={plan.workers} ({kind}{plural}), {ahead} ahead"
+    return (
+        f"{lane}num_workers={plan.workers} ({kind}{plural}), {counted(plan.depth, 'batch')} ahead"
+    )
 
 
 def _slowdown(findings: Findings, plan: Plan, demand: Demand) -> str:

@@ -16,7 +16,7 @@ from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve
 from fastload.tune.sweep import Sweep
 from fastload.tune.tables import INTERRUPTED, sections
-from fastload.units import ms, number, size
+from fastload.units import counted, ms, number, size
 
 _STEPS = 60  # points of a fitted curve
 
@@ -62,7 +62,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, str, str]]:
 def _foot(findings: Findings) -> str:
     host, machine = findings.host, findings.host.machine
     words = (
-        f"{machine.cpu}, {host.host_cores} cores, {host.ranks} rank{'s' if host.ranks > 1 else ''} · "
+        f"{machine.cpu}, {host.host_cores} cores, {counted(host.ranks, 'rank')} · "
         f"Python {machine.python} · torch {machine.torch} · fastload {machine.fastload} · "
         f"measured for {findings.seconds:.0f} s · lane {findings.lane}: {findings.why}"
     )

@@ -19,7 +19,7 @@ from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve, Stage
 from fastload.tune.storage import Storage
 from fastload.tune.sweep import Sweep
-from fastload.units import ms, number, size
+from fastload.units import counted, ms, number, size
 
 INTERRUPTED = "interrupted: these are the findings until then"
 
@@ -207,11 +207,10 @@ def _settings(found: Plan, lane: str) -> Section:
         insists = "" if found.lane == lane else f"lane={found.lane!r}, "
         ahead = max(1, -(-found.depth // max(1, found.workers)))
         arguments = f"{insists}num_workers={found.workers}, prefetch_factor={ahead}"
-    predicted = f"{found.predicted} worker{'' if found.predicted == 1 else 's'}"
     measured = f"{number(found.rate)} samples/s, the training waits {found.waiting:.1%} of its time"
     rows = [
         ("measured", measured),
-        ("predicted by the costs", predicted),
+        ("predicted by the costs", counted(found.predicted, "worker")),
         *((f"limit: {name}", f"{number(rate)} samples/s") for name, rate in found.limits.items()),
         (
             "samples/s with workers",

@@ -26,6 +26,7 @@ from rich.table import Table
 from torch.utils.data import DataLoader
 
 import fastload
+from fastload.tune.machine import Machine
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the programs run by path; photographs and meters are the demo's
@@ -211,6 +212,23 @@ def pace(iterate: Callable[[], Iterable[Any]], samples: int) -> dict[str, float]
     return {SPEED: samples / wall_s, CPU: 1e3 * (cpu_s() - cpu_before_s) / samples}
 
 
+def slower(one: DataLoader[Any], other: DataLoader[Any], pairs: int) -> float:
+    """Returns by how many per cent the epochs of one loader are longer than another's, over pairs of them."""
+    spent_s = {one: 0.0, other: 0.0}
+    for pair in range(pairs):
+        for loader in (one, other) if pair % 2 else (other, one):
+            spent_s[loader] += epoch_s(loader)
+    return 100 * (spent_s[one] / spent_s[other] - 1)
+
+
+def epoch_s(loader: DataLoader[Any]) -> float:
+    """Takes an epoch; returns how long it was."""
+    began_s = time.perf_counter()
+    for _ in loader:
+        pass
+    return time.perf_counter() - began_s
+
+
 def peak_mb(make: Callable[[], Iterable[Any]], batches: int | None = None) -> float:
     """Returns what the process tree takes at most above the start, over an epoch or some batches of it.
 
@@ -261,17 +279,9 @@ def isolated(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def machine() -> dict[str, str]:
     """Returns what the figures were measured on."""
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
     return {
         "cores": str(len(os.sched_getaffinity(0))),
-        "cpu": model,
+        "cpu": Machine.here().cpu,
         "kernel": platform.release(),
         "python": platform.python_version(),
         "torch": torch.__version__,

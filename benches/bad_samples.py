@@ -8,13 +8,12 @@ the ratio of the sums. Then the photographs with every hundredth cut in half: a 
 
 import statistics
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
-from _contest import Bench
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from _contest import Bench, slower
+from torch.utils.data import Dataset, TensorDataset
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
@@ -38,23 +37,6 @@ class Rows(Dataset):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return self.rows[hash(index)]
-
-
-def epoch_s(loader: DataLoader[Any]) -> float:
-    """Takes an epoch; returns how long it was."""
-    began_s = time.perf_counter()
-    for _ in loader:
-        pass
-    return time.perf_counter() - began_s
-
-
-def slower(one: DataLoader[Any], other: DataLoader[Any], pairs: int) -> float:
-    """Returns by how many per cent the epochs of one loader are longer than another's."""
-    spent_s = {one: 0.0, other: 0.0}
-    for pair in range(pairs):
-        for loader in (one, other) if pair % 2 else (other, one):
-            spent_s[loader] += epoch_s(loader)
-    return 100 * (spent_s[one] / spent_s[other] - 1)
 
 
 def loader_of(dataset: Any, batch_size: int, action: str, **arguments: Any) -> fastload.Loader[Any]:

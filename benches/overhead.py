@@ -15,30 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from _contest import Bench
-from torch.utils.data import DataLoader, TensorDataset
+from _contest import Bench, epoch_s, slower
+from torch.utils.data import TensorDataset
 
 import fastload
 
 ROWS, WIDTH, BATCH_SIZE = 1_000_000, 32, 1024
 PAIRS = 100
-
-
-def epoch_s(loader: DataLoader[Any]) -> float:
-    """Takes an epoch; returns how long it was."""
-    began_s = time.perf_counter()
-    for _ in loader:
-        pass
-    return time.perf_counter() - began_s
-
-
-def loss(measured: DataLoader[Any], bare: DataLoader[Any]) -> float:
-    """Returns by how many per cent measuring slows epochs down, over pairs of them."""
-    spent_s = {measured: 0.0, bare: 0.0}
-    for pair in range(PAIRS):
-        for loader in (measured, bare) if pair % 2 else (bare, measured):
-            spent_s[loader] += epoch_s(loader)
-    return 100 * (spent_s[measured] / spent_s[bare] - 1)
 
 
 class Clock:
@@ -71,8 +54,8 @@ def main() -> None:
         fastload.Loader(rows, BATCH_SIZE, shuffle=True, num_workers=2, tune=tune)
         for tune in (True, False)
     )
-    loss(measured, bare)
-    losses = [loss(measured, bare) for _ in range(bench.rounds)]
+    slower(measured, bare, PAIRS)
+    losses = [slower(measured, bare, PAIRS) for _ in range(bench.rounds)]
     quartiles = statistics.quantiles(losses, n=4)
     bench.say(
         f"slower by {min(losses):.2f} to {max(losses):.2f} % in rounds of {PAIRS} pairs, "

@@ -8,31 +8,20 @@ without waiting.
 import functools
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from _contest import CPU, SPEED, Bench, best, interleave, median
+from _contest import SPEED, Bench, best, interleave, median, pace
 from _picture_classes import CLASSES, write
 from torch.utils.data import ConcatDataset, DataLoader
 
 import fastload
-from demo.meter import cpu_s
 from fastload.pictures import waited
 
 OURS, EAGER = "fastload, defaults", "fastload, lazy_images=False"
 REPEATS = 4
 PHOTOGRAPHS = 256
-
-
-def epoch(make: Callable[[Any], Any], dataset: Any) -> dict[str, float]:
-    """Takes an epoch of a loader, its start included."""
-    began_s, cpu = time.perf_counter(), cpu_s()
-    for _ in make(dataset):
-        pass
-    taken_s, cpu = time.perf_counter() - began_s, cpu_s() - cpu
-    return {SPEED: len(dataset) / taken_s, CPU: 1e3 * cpu / len(dataset)}
 
 
 def samples(dataset: Any) -> dict[str, float]:
@@ -51,14 +40,14 @@ def race(bench: Bench, name: str, folder: Path) -> bool:
     """Races one class; returns whether it is 1.8 times as fast as torch's best."""
     torchs = {f"torch, num_workers={workers}": workers for workers in (0, 1, 2)}
     arguments = {"batch_size": 32, "shuffle": True}
-    makers: dict[str, Callable[[Any], Any]] = {
-        who: functools.partial(DataLoader, num_workers=workers, **arguments)
+    dataset = ConcatDataset([CLASSES[name](folder)] * REPEATS)
+    makers: dict[str, Any] = {
+        who: functools.partial(DataLoader, dataset, num_workers=workers, **arguments)
         for who, workers in torchs.items()
     }
-    makers[OURS] = functools.partial(fastload.Loader, **arguments)
-    makers[EAGER] = functools.partial(fastload.Loader, lazy_images=False, **arguments)
-    dataset = ConcatDataset([CLASSES[name](folder)] * REPEATS)
-    contestants = {who: functools.partial(epoch, make, dataset) for who, make in makers.items()}
+    makers[OURS] = functools.partial(fastload.Loader, dataset, **arguments)
+    makers[EAGER] = functools.partial(fastload.Loader, dataset, lazy_images=False, **arguments)
+    contestants = {who: functools.partial(pace, make, len(dataset)) for who, make in makers.items()}
     figures = interleave(contestants, bench.rounds)
     rivals = [*torchs]
     bench.show(name, figures, ratio_of=SPEED, rivals=rivals, more_is_better=True)

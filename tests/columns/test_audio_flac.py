@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import soundfile
 import torch
-from torch.utils.data import DataLoader
 
-import fastload
 from fastload.columns import Audio
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs
 
 from .damage import flipped, tally
 from .formats import FORMATS
@@ -135,12 +133,7 @@ def test_batches_are_those_of_torch(tmp_path, num_workers):
     ]
     paths = save(tmp_path, files)
     dataset = [theirs(path, frames=4500) for path in paths]
-    torch.manual_seed(0)
-    expected = list(DataLoader(dataset, batch_size=4, shuffle=True))
-    torch.manual_seed(0)
-    column = Audio(paths, frames=4500)
-    found = list(fastload.Loader(column, batch_size=4, shuffle=True, num_workers=num_workers))
-    assert all(identical(ours, other) for ours, other in zip(found, expected, strict=True))
+    assert_as_torchs(Audio(paths, frames=4500), dataset, 4, num_workers=num_workers)
 
 
 @pytest.mark.parametrize("kind", [3, 4, 5, 6])

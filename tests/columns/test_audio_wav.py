@@ -1,17 +1,15 @@
 """`Audio` of WAV files beside soundfile: encodings, chunks, lengths, stretches, damage."""
 
-import pickle
 import struct
 
 import numpy as np
 import pytest
 import soundfile
 import torch
-from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Audio, Rows
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
 
 from .sounds import encode, identical, save, sound, theirs
 
@@ -209,14 +207,8 @@ def test_batches_are_those_of_torch(tmp_path, num_workers):
     files = [encode(sound(300 + n, 2, n), format="WAV", subtype=subtypes[n % 6]) for n in range(60)]
     paths = save(tmp_path, files)
     dataset = [(theirs(path, frames=256), n) for n, path in enumerate(paths)]
-    torch.manual_seed(0)
-    expected = list(DataLoader(dataset, batch_size=8, shuffle=True))
-    torch.manual_seed(0)
     mixed = fastload.Dataset((Audio(paths, frames=256), Rows(torch.arange(60))))
-    found = list(fastload.Loader(mixed, batch_size=8, shuffle=True, num_workers=num_workers))
-    for ours, other in zip(found, expected, strict=True):
-        assert identical(ours[0], other[0])
-        assert torch.equal(ours[1], other[1])
+    assert_as_torchs(mixed, dataset, 8, num_workers=num_workers)
 
 
 def test_different_lengths_are_torchs_error_and_the_next_batch_comes(tmp_path):
@@ -266,10 +258,7 @@ def test_one_bad_file_among_good_ones_fails_its_own_batch(tmp_path):
 def test_the_column_is_small_when_pickled_and_reads_its_files_again(tmp_path):
     save(tmp_path, [encode(sound(2000, 1, n), format="WAV") for n in range(3)])
     column = Audio(str(tmp_path / "*.bin"), offset=0.01, duration=0.1, mono=True, dtype="float64")
-    stored = pickle.dumps(column)
-    assert len(stored) < 1000
-    again = pickle.loads(stored)
-    assert all(torch.equal(a, b) for a, b in zip(again, column, strict=True))
+    again = reread(column, 1000)
     assert repr(again) == "Audio(3 files of float64, shape (1600,))"
 
 

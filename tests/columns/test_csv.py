@@ -15,11 +15,10 @@ import pyarrow.csv
 import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
-from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Csv, Rows
-from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs, assert_same
 
 from .lines import refusal
 from .tables import plain, same
@@ -122,11 +121,7 @@ def test_batches_are_those_of_torch(write, num_workers):
     path = write(frame.to_csv(index=False))
     assert path.stat().st_size > 2 * BLOCK
     rows = frame.to_dict("records")
-    torch.manual_seed(0)
-    expected = list(DataLoader(rows, batch_size=5000, shuffle=True))
-    torch.manual_seed(0)
-    loader = fastload.Loader(Csv(path), batch_size=5000, shuffle=True, num_workers=num_workers)
-    assert_same(list(loader), expected)
+    assert_as_torchs(Csv(path), rows, 5000, num_workers=num_workers)
 
 
 def test_columns_go_anywhere_in_a_sample(write):

@@ -8,11 +8,10 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
-from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Jsonl
-from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs, assert_same
 from tests.shared.sizes import SIZES
 
 from .lines import loaded, refusal, write_lines
@@ -46,12 +45,7 @@ def test_batches_are_those_of_torch(write, num_workers, shuffle):
     path = write(lines)
     plain = [{key: line[key] for key in ("id", "score", "good", "text")} for line in lines]
     column = Jsonl(path, ["id", "score", "good", "text"])
-    torch.manual_seed(0)
-    theirs = list(DataLoader(plain, batch_size=32, shuffle=shuffle))
-    torch.manual_seed(0)
-    loader = fastload.Loader(column, batch_size=32, shuffle=shuffle, num_workers=num_workers)
-    ours = list(loader)
-    assert_same(ours, theirs)
+    assert_as_torchs(column, plain, 32, shuffle=shuffle, num_workers=num_workers)
 
 
 @settings(

@@ -1,17 +1,15 @@
 """`Npy` beside `numpy.load`: dtypes, orders, headers, slices, damage."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from numpy.lib import format as npy_format
-from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Npy
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
 
 pytestmark = MANY_WORKERS
 
@@ -117,12 +115,7 @@ def test_batches_are_those_of_torch(tmp_path, num_workers):
     paths = save(tmp_path, [np.asfortranarray(a) if n % 3 else a for n, a in enumerate(arrays)])
     column = Npy([str(path) for path in paths])
     dataset = [torch.from_numpy(np.load(path)) for path in paths]
-    torch.manual_seed(0)
-    theirs = list(DataLoader(dataset, batch_size=8, shuffle=True))
-    torch.manual_seed(0)
-    loader = fastload.Loader(column, batch_size=8, shuffle=True, num_workers=num_workers)
-    ours = list(loader)
-    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    assert_as_torchs(column, dataset, 8, num_workers=num_workers)
 
 
 def test_different_shapes_are_torchs_error_and_the_next_batch_comes(tmp_path):
@@ -177,10 +170,7 @@ def test_another_dtype_than_the_first_files_is_named(tmp_path):
 def test_the_column_is_small_when_pickled_and_reads_its_files_again(tmp_path):
     paths = save(tmp_path, [values("f4", (1000,), n) for n in range(3)])
     column = Npy(tmp_path.glob("*.npy"), rows=slice(5, 9))
-    stored = pickle.dumps(column)
-    assert len(stored) < 1000
-    again = pickle.loads(stored)
-    assert all(torch.equal(a, b) for a, b in zip(again, column, strict=True))
+    again = reread(column, 1000)
     assert repr(column) == "Npy(3 files of float32, shape (4,))"
     assert len(paths) == len(again)
 

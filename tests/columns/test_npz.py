@@ -1,6 +1,5 @@
 """`Npz` beside `numpy.load`: dtypes, orders, compression, zip64, slices, damage."""
 
-import pickle
 import struct
 import warnings
 import zipfile
@@ -8,11 +7,10 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Npz
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
 
 pytestmark = MANY_WORKERS
 
@@ -99,11 +97,7 @@ def test_batches_are_those_of_torch(tmp_path, num_workers, write):
     arrays = [values("f4", (30, 40), seed) for seed in range(50)]
     paths = save(tmp_path, arrays, write)
     column = Npz([str(path) for path in paths], "x")
-    torch.manual_seed(0)
-    theirs = list(DataLoader([load(path) for path in paths], batch_size=8, shuffle=True))
-    torch.manual_seed(0)
-    loader = fastload.Loader(column, batch_size=8, shuffle=True, num_workers=num_workers)
-    assert all(torch.equal(a, b) for a, b in zip(loader, theirs, strict=True))
+    assert_as_torchs(column, [load(path) for path in paths], 8, num_workers=num_workers)
 
 
 def test_several_keys_of_a_file_are_one_sample(tmp_path):
@@ -213,10 +207,7 @@ def test_zip64_is_read(tmp_path):
 def test_the_column_is_small_when_pickled_and_reads_its_files_again(tmp_path):
     paths = save(tmp_path, [values("f4", (1000,), n) for n in range(3)])
     column = Npz(tmp_path.glob("*.npz"), "x", rows=slice(5, 9))
-    stored = pickle.dumps(column)
-    assert len(stored) < 1000
-    again = pickle.loads(stored)
-    assert all(torch.equal(a, b) for a, b in zip(again, column, strict=True))
+    again = reread(column, 1000)
     assert repr(column) == "Npz('x' of 3 files, float32, shape (4,))"
     assert len(again) == len(paths)
     assert torch.equal(column[np.int64(-1)], column[2])

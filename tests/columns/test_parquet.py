@@ -1,7 +1,6 @@
 """`Parquet` beside pyarrow: types, encodings, compressions, row groups, nulls."""
 
 import os
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch.utils.data import DataLoader, Subset
 
 import fastload
 from fastload.columns import Parquet
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_same, reread
 
 from .tables import LETTERS, NUMBERS, letters, plain, same
 
@@ -229,11 +228,7 @@ def test_batches_are_those_of_torch(tmp_path, cache, num_workers, shuffle):
         torch.manual_seed(0)
         expected = list(DataLoader(rows, batch_size=64, shuffle=shuffle))
         torch.manual_seed(0)
-        for ours, batch in zip(loader, expected, strict=True):
-            assert torch.equal(ours["number"], batch["number"])
-            assert torch.equal(ours["list"], batch["list"])
-            assert ours["text"] == batch["text"]
-            assert ours["raw"] == batch["raw"]
+        assert_same(list(loader), expected)
 
 
 @pytest.mark.parametrize("cache", ["1MiB", 1])
@@ -371,11 +366,7 @@ def test_columns_of_a_file_share_it_and_are_small_when_pickled(tmp_path):
     a, b = Parquet(path, "a"), Parquet(path, "b")
     assert a._files is b._files
     assert Parquet(path, "a", cache="1MiB")._files is not a._files
-    stored = pickle.dumps(a)
-    assert len(stored) < 300
-    again = pickle.loads(stored)
-    same(again, list(a))
-    assert again._files is a._files
+    assert reread(a, 300)._files is a._files
     assert repr(a) == "Parquet('a', 100 of int64, shape ())"
     same([a[-1], a[np.int64(3)]], [a[99], a[3]])
     with pytest.raises(IndexError):

@@ -3,18 +3,16 @@
 import collections
 import dataclasses
 import io
-import pickle
 import struct
 import zipfile
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Pt
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
 
 from .damage import scattered, tally
 from .formats import FORMATS, read_pt
@@ -179,11 +177,7 @@ def test_files_without_a_byte_order_are_little(tmp_path):
 def test_batches_are_those_of_torch(tmp_path, num_workers):
     samples = [values(torch.bfloat16, (30, 40), seed) for seed in range(50)]
     paths = save(tmp_path, [s if n % 3 else s.t().clone().t() for n, s in enumerate(samples)])
-    torch.manual_seed(0)
-    theirs = list(DataLoader([load(path) for path in paths], batch_size=8, shuffle=True))
-    torch.manual_seed(0)
-    loader = fastload.Loader(Pt(paths), batch_size=8, shuffle=True, num_workers=num_workers)
-    assert all(torch.equal(a, b) for a, b in zip(loader, theirs, strict=True))
+    assert_as_torchs(Pt(paths), [load(path) for path in paths], 8, num_workers=num_workers)
 
 
 def refusal(path, key=None):
@@ -294,10 +288,7 @@ def test_claimed_sizes_allocate_nothing(tmp_path):
 def test_the_column_is_small_when_pickled_and_reads_its_files_again(tmp_path):
     paths = save(tmp_path, [{"x": values(torch.float32, (1000,), n)} for n in range(3)])
     column = Pt(tmp_path.glob("*.pt"), "x")
-    stored = pickle.dumps(column)
-    assert len(stored) < 1000
-    again = pickle.loads(stored)
-    assert all(torch.equal(a, b) for a, b in zip(again, column, strict=True))
+    again = reread(column, 1000)
     assert repr(column) == "Pt(3 files, 'x' of each, of float32, shape (1000,))"
     assert len(again) == len(paths)
     assert torch.equal(column[np.int64(-1)], column[2])

@@ -6,11 +6,10 @@ import struct
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Megatron, Rows, Tokens
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
 
 from .megatron import CODES, megatron
 from .megatron import read as read_megatron
@@ -112,11 +111,7 @@ def test_batches_are_those_of_torch(tmp_path, num_workers, stride, shuffle):
     path = write(tmp_path / "x.bin", elements("uint16", 5000))
     column = Tokens(path, 16, stride=stride)
     theirs = windows(path, 16, "uint16", stride)
-    torch.manual_seed(0)
-    expected = list(DataLoader(theirs, batch_size=32, shuffle=shuffle))
-    torch.manual_seed(0)
-    loader = fastload.Loader(column, batch_size=32, shuffle=shuffle, num_workers=num_workers)
-    same(list(loader), expected)
+    assert_as_torchs(column, theirs, 32, shuffle=shuffle, num_workers=num_workers)
 
 
 def test_in_one_sample_with_other_columns(tmp_path):
@@ -187,9 +182,7 @@ def test_a_file_that_changes_or_vanishes_is_an_error_that_says_so(tmp_path):
 def test_columns_are_small_when_pickled(tmp_path):
     path = write(tmp_path / "x.bin", elements("uint16", 5000))
     column = Tokens(path, 9, stride=8, offset=16)
-    stored = pickle.dumps(column)
-    assert len(stored) < 500
-    same(pickle.loads(stored), list(column))
+    reread(column, 500)
     assert repr(column) == f"Tokens({len(column)} windows of int64, shape (9,))"
     same([column[-1], column[np.int64(3)]], [column[len(column) - 1], column[3]])
     with pytest.raises(IndexError):
@@ -218,10 +211,7 @@ def test_documents_join_their_sequences(tmp_path):
 def test_batches_of_one_length_are_stacked(tmp_path, shuffle):
     prefix = megatron(tmp_path / "x", [elements("uint16", 12, n) for n in range(100)])
     theirs = read_megatron(prefix)
-    torch.manual_seed(0)
-    expected = list(DataLoader(theirs, batch_size=16, shuffle=shuffle))
-    torch.manual_seed(0)
-    same(list(fastload.Loader(Megatron(prefix), batch_size=16, shuffle=shuffle)), expected)
+    assert_as_torchs(Megatron(prefix), theirs, 16, shuffle=shuffle)
 
 
 def test_different_lengths_are_torchs_error_and_the_next_batch_comes(tmp_path):

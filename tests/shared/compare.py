@@ -1,5 +1,6 @@
 """What the contract tests share: bit-for-bit comparison, and epochs run under one seed."""
 
+import pickle
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -126,3 +127,28 @@ def epochs(
     random.seed(7)
     loader = kind(dataset, **arguments())
     return [list(loader) for _ in range(count)], torch.get_rng_state()
+
+
+def assert_as_torchs(dataset: Any, theirs: Any, batch_size: int, **arguments: Any) -> None:
+    """Asserts that a shuffled epoch of ours has the batches that torch makes of the same samples in Python.
+
+    Args:
+        dataset: What our loader loads.
+        theirs: The same samples, for torch's.
+        batch_size: Of both.
+        arguments: Further ones of our loader; `shuffle` is of both.
+    """
+    shuffle = arguments.setdefault("shuffle", True)
+    torch.manual_seed(0)
+    want = list(DataLoader(theirs, batch_size, shuffle=shuffle))
+    torch.manual_seed(0)
+    assert_same(list(fastload.Loader(dataset, batch_size, **arguments)), want)
+
+
+def reread(column: Any, most_bytes: int) -> Any:
+    """Returns a column from its pickle, which is small and has the same samples."""
+    stored = pickle.dumps(column)
+    assert len(stored) < most_bytes
+    again = pickle.loads(stored)
+    assert_same(list(again), list(column))
+    return again

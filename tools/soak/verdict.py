@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastload.monitoring.detect.estimates import autocorrelation, inflation
+
 Z = 1.959964
 """Of a normal distribution, 95 % lie within so many deviations."""
 
@@ -71,8 +73,8 @@ def of_series(x: Sequence[float], y: Sequence[float]) -> Slope:
         return UNKNOWN._replace(points=n)
     value = float(np.median(slopes))
     left = ys - value * xs
-    correlated = _autocorrelation(left - np.median(left))
-    variance = n * (n - 1) * (2 * n + 5) / 18 * (1 + correlated) / (1 - correlated)
+    wider = inflation(autocorrelation(left - np.median(left)))
+    variance = n * (n - 1) * (2 * n + 5) / 18 * wider
     reach = Z * math.sqrt(variance)
     low, high = (len(slopes) - reach) / 2, (len(slopes) + reach) / 2
     if low < 0 or high > len(slopes) - 1:
@@ -127,15 +129,3 @@ def _slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     apart = x[second] != x[first]
     first, second = first[apart], second[apart]
     return np.asarray((y[second] - y[first]) / (x[second] - x[first]))
-
-
-def _autocorrelation(left: np.ndarray) -> float:
-    """Returns how much a value resembles the one before it, corrected for a short series; 0 to 0.95.
-
-    An estimate from n values of which a line was taken is too low by about (1 + 4 r) / n.
-    """
-    n, power = len(left), float(left @ left)
-    if power == 0:
-        return 0.0
-    found = float(left[1:] @ left[:-1]) / power
-    return min(0.95, max(0.0, (found * n + 1) / max(n - 4, 1)))

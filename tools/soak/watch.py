@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastload import _lib
+from fastload.machine import kernel_file
+from fastload.machine.processes import memory_of
 
 SETTLE_S = 10.0
 """What a round leaves may go by itself for so long: idle threads, ended workers."""
@@ -21,7 +23,6 @@ TRIMS_S = 2.2
 
 _SHARED = re.compile(r"/memfd:fastload|/dev/shm/|\(deleted\)")
 _OF_TORCH = re.compile(r"torch_(\d+)_")
-_KIB = re.compile(rb"^(\w+):\s+(\d+) kB", re.MULTILINE)
 
 
 class _MallocInfo(ctypes.Structure):
@@ -131,12 +132,10 @@ def children() -> list[int]:
 
 def light() -> dict[str, float]:
     """Returns what is cheap to know: memory by kind, and counts; of this process alone."""
-    status = {
-        key: int(value) << 10 for key, value in _KIB.findall(Path("/proc/self/status").read_bytes())
-    }
+    status = kernel_file.sizes("/proc/self/status")
     figures: dict[str, float] = {
-        "anonymous": status[b"RssAnon"],
-        "shared": status[b"RssShmem"],
+        "anonymous": status["RssAnon:"],
+        "shared": status["RssShmem:"],
         "leased": _lib.memory_stats()["leased_bytes"],
         "descriptors": _entries("/proc/self/fd"),
         "threads": _entries("/proc/self/task"),
@@ -155,12 +154,12 @@ def full() -> dict[str, float]:
     _lib.trim_memory()
     if _HAS_GLIBC:
         _libc.malloc_trim(0)
-    kib = rollup("self")
+    sizes = memory_of(os.getpid())
     counts = light()
     return {
-        "RSS": kib[b"Rss"],
-        "PSS": kib[b"Pss"],
-        "USS": kib[b"Private_Clean"] + kib[b"Private_Dirty"],
+        "RSS": sizes["Rss:"],
+        "PSS": sizes["Pss:"],
+        "USS": sizes["Private_Clean:"] + sizes["Private_Dirty:"],
         **{name: counts[name] for name in ("descriptors", "threads", "mappings")},
         "children": len(children()),
     }
@@ -168,19 +167,7 @@ def full() -> dict[str, float]:
 
 def workers_bytes() -> float:
     """Returns the memory that the children have each for themselves, together."""
-    total = 0
-    for pid in children():
-        try:
-            total += rollup(str(pid))[b"Private_Dirty"]
-        except (OSError, KeyError):
-            continue  # it has ended
-    return total
-
-
-def rollup(process: str) -> dict[bytes, int]:
-    """Returns the bytes of each kind of a process's memory."""
-    read = Path(f"/proc/{process}/smaps_rollup").read_bytes()
-    return {key: int(value) << 10 for key, value in _KIB.findall(read)}
+    return sum(memory_of(pid).get("Private_Dirty:", 0) for pid in children())
 
 
 def _entries(folder: str) -> int:

@@ -99,8 +99,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
 
 def as_saved(state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a copy of a loaded state as `state_dict` made it, before a file changed tuples to lists."""
-    names = ("sampler_state", "dataset_state")
-    return copy.deepcopy({**state, **{name: boxed(unboxed(state[name])) for name in names}})
+    return copy.deepcopy({**state, **{name: boxed(unboxed(state[name])) for name in _BOXED}})
 
 
 def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]:
@@ -175,18 +174,9 @@ def _check_layout(state: Mapping[str, Any]) -> None:
         raise StateError(msg)
     for name, kinds in _KEYS.items():
         value = state[name]
-        if not isinstance(value, kinds) or (type(value) is bool and bool not in kinds):
+        if not _may_be(name, value, kinds):
             msg = f"load_state_dict: {name}={value!r} is no value that state_dict gives it"
             raise StateError(msg)
-    for name in ("sampler_state", "dataset_state"):
-        held = state[name]
-        if held is not None and not (len(held) == 1 and isinstance(held[0], Mapping)):
-            msg = f"load_state_dict: {name}={held!r} is no value that state_dict gives it"
-            raise StateError(msg)
-    said = unboxed(state["sampler_state"])
-    if said is not None and not said.keys() >= PARTS:
-        msg = f"load_state_dict: sampler_state={said!r} is no value that state_dict gives it"
-        raise StateError(msg)
     counts = state["from_workers"]
     if counts and (len(counts) != state["num_workers"] or not all(type(n) is int for n in counts)):
         msg = f"load_state_dict: from_workers={counts!r} does not count the batches of each worker"
@@ -196,7 +186,17 @@ def _check_layout(state: Mapping[str, Any]) -> None:
         raise StateError(msg)
 
 
+def _may_be(name: str, value: Any, kinds: tuple[type, ...]) -> bool:
+    """Returns true if `state_dict` may give a key such a value."""
+    is_of_kind = isinstance(value, kinds) and (type(value) is not bool or bool in kinds)
+    if not is_of_kind or name not in _BOXED or value is None:
+        return is_of_kind
+    is_boxed = len(value) == 1 and isinstance(value[0], Mapping)
+    return is_boxed and (name != "sampler_state" or value[0].keys() >= PARTS)
+
+
 _NONE = type(None)
+_BOXED = ("sampler_state", "dataset_state")
 _KEYS: dict[str, tuple[type, ...]] = {
     "version": (int,),
     "is_coming": (bool,),

@@ -1,7 +1,6 @@
 """What worker processes cannot do, AUTO does in this process: nothing is lost, and one line says why."""
 
 import logging
-import multiprocessing
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import fastload
 from fastload.iterators.consumer import ConsumerIter
 from tests.shared.compare import assert_same
 from tests.shared.keyed import Noisy, auto, loaded
-from tests.shared.processes import OUR_PROCESSES
+from tests.shared.processes import OUR_PROCESSES, in_a_daemon
 
 pytestmark = OUR_PROCESSES
 
@@ -314,23 +313,12 @@ def test_logging_of_the_dataset_is_no_hindrance():
     assert type(iter(auto(dataset, 2, collate_fn=as_list))) is not ConsumerIter
 
 
-def in_a_daemon(pipe):
-    records = []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    logging.getLogger("fastload").addHandler(handler)
-    loader = auto(Numbers(41), 2, collate_fn=as_list)
-    pipe.send(([len(values(loader)) for _ in range(2)], type(iter(loader)).__name__, records))
-
-
 def test_a_daemonic_process_loads_here_and_says_so():
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=in_a_daemon, args=(theirs,), daemon=True)
-    process.start()
-    assert ours.poll(30)
-    lengths, kind, records = ours.recv()
-    process.join()
+    def load():
+        loader = auto(Numbers(41), 2, collate_fn=as_list)
+        return [len(values(loader)) for _ in range(2)], type(iter(loader)).__name__
+
+    (lengths, kind), records = in_a_daemon(load)
     assert lengths == [11, 11]
     assert kind == "ConsumerIter"
     assert records == [

@@ -1,8 +1,6 @@
 """Which lane a loader takes, what it says about it, and that it is then torch's iteration."""
 
 import collections
-import logging
-import multiprocessing
 import subprocess
 import sys
 import textwrap
@@ -17,6 +15,7 @@ from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 from fastload import Dataset, Loader, lanes
 from fastload.columns import Rows
 from fastload.processes.iterator import ProcessIter
+from tests.shared.processes import in_a_daemon
 
 Pair = collections.namedtuple("Pair", "x y")
 
@@ -278,11 +277,7 @@ def test_stats_of_torchs_iterators_live_with_them():
     assert loader.stats() == {}
 
 
-def in_a_daemon(pipe):
-    records = []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    logging.getLogger("fastload").addHandler(handler)
+def load_all():
     loader = Loader(Python(), 2, num_workers=2, timeout=5, persistent_workers=True)
     epochs = [[batch.tolist() for batch in loader] for _ in range(2)]
     loader = Loader(Python(), 5)
@@ -294,17 +289,11 @@ def in_a_daemon(pipe):
         refused = str(error)
     numbers = Loader(Numbers(), 5, persistent_workers=True)
     iterable = [[batch.tolist() for batch in numbers] for _ in range(2)]
-    pipe.send((epochs, native, iterable, refused, records))
+    return epochs, native, iterable, refused
 
 
 def test_a_daemonic_process_loads_inline_and_says_so():
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=in_a_daemon, args=(theirs,), daemon=True)
-    process.start()
-    assert ours.poll(30)
-    epochs, native, iterable, refused, records = ours.recv()
-    process.join()
+    (epochs, native, iterable, refused), records = in_a_daemon(load_all)
     assert epochs == [[[0, 1], [2, 3], [4]]] * 2
     assert native == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
     assert iterable == [[[0, 1, 2, 3, 4]]] * 2

@@ -1,8 +1,6 @@
 """Datasets in Python: torch's own iterators, so that nothing at all differs from torch."""
 
 import copy
-import logging
-import multiprocessing
 import os
 import pickle
 import random
@@ -25,7 +23,7 @@ import fastload
 from fastload import _lib
 from fastload.columns import Rows
 from tests.shared.compare import MANY_WORKERS, assert_same, epochs
-from tests.shared.processes import FORKS
+from tests.shared.processes import FORKS, in_a_daemon
 
 pytestmark = [MANY_WORKERS, FORKS, pytest.mark.slow]
 
@@ -166,29 +164,12 @@ class Unread(Broken):
         return super().__getitem__(index)
 
 
-def load_in_a_daemon(connection: Any) -> None:
-    records: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            records.append(record.getMessage())
-
-    logger = logging.getLogger("fastload")
-    logger.addHandler(Keep())
-    logger.propagate = False
-    torch.manual_seed(7)
-    loader = fastload.Loader(Unread(), sampler=[0, 1, 3], batch_size=2)
-    connection.send(([batch.tolist() for batch in loader], records))
-
-
 def test_a_daemonic_process_loads_inline_and_says_so_once():
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=load_in_a_daemon, args=(theirs,), daemon=True)
-    process.start()
-    assert ours.poll(20), "no answer from the daemonic process"
-    batches, records = ours.recv()
-    process.join()
+    def load() -> Any:
+        loader = fastload.Loader(Unread(), sampler=[0, 1, 3], batch_size=2)
+        return [batch.tolist() for batch in loader]
+
+    batches, records = in_a_daemon(load)
     assert batches == [[0, 1], [3]]
     assert len(records) == 1
     assert "daemonic" in records[0]

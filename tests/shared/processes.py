@@ -1,9 +1,13 @@
 """What tests that start worker processes have in common."""
 
+import logging
+import multiprocessing
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,3 +51,23 @@ def mapped_files() -> int:
 
 def _maps() -> str:
     return Path("/proc/self/maps").read_text()
+
+
+def in_a_daemon(function: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """Returns what a function returns in a daemonic process, and what is logged there."""
+
+    def run(pipe: Any) -> None:
+        records: list[str] = []
+        handler = logging.Handler()
+        handler.emit = lambda record: records.append(record.getMessage())  # type: ignore[method-assign]
+        logging.getLogger("fastload").addHandler(handler)
+        pipe.send((function(), records))
+
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=run, args=(theirs,), daemon=True)
+    process.start()
+    assert ours.poll(30), "no answer from the daemonic process"
+    result, records = ours.recv()
+    process.join()
+    return result, records

@@ -7,7 +7,7 @@ from torch.utils.data import IterableDataset, Sampler
 
 from fastload import Loader
 from tests.shared.compare import MANY_WORKERS
-from tests.shared.state import Drawing, Still, carried, columns, taken
+from tests.shared.state import Drawing, Still, carried, columns, interrupted, taken
 
 pytestmark = [MANY_WORKERS]
 
@@ -105,10 +105,7 @@ def test_later_epochs_of_a_batch_sampler_that_draws(epoch):
     first = made()
     for _ in range(epoch):
         taken(iter(first), 99)
-    iterator = iter(first)
-    taken(iterator, 3)
-    state = carried(first.state_dict())
-    rest = taken(iterator, 99)
+    state, rest = interrupted(first, 3)
     torch.manual_seed(8)
     second = made()
     second.load_state_dict(state)

@@ -20,7 +20,7 @@ from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSa
 from fastload.columns import Ragged
 from fastload.columns.dataset import Dataset
 from tests.shared.compare import MANY_WORKERS
-from tests.shared.state import COUNT, Drawing, Still, carried, columns, resumes, taken
+from tests.shared.state import COUNT, Drawing, Still, carried, columns, interrupted, resumes, taken
 
 pytestmark = [MANY_WORKERS]
 
@@ -317,10 +317,7 @@ def test_a_state_beats_set_epoch_until_its_epoch_ends(told):
         sampler = kind()
         sampler.set_epoch(3)
         loader = Loader(columns(), 4, sampler=sampler, num_workers=2)
-        iterator = iter(loader)
-        taken(iterator, 2)
-        state = carried(loader.state_dict())
-        rest = taken(iterator, 99)
+        state, rest = interrupted(loader, 2)
         sampler.set_epoch(4)
         following = taken(iter(loader), 99)
         fresh = kind()
@@ -476,10 +473,7 @@ def test_the_draws_of_a_batch_sampler_around_a_sampler(inner, generator, workers
     resumes(make, stop)
     loader = make()
     taken(iter(loader), 99)
-    iterator = iter(loader)
-    taken(iterator, stop)
-    state = carried(loader.state_dict())
-    rest = taken(iterator, 99)
+    state, rest = interrupted(loader, stop)
     other = make()
     other.load_state_dict(state)
     assert taken(iter(other), 99) == rest

@@ -15,7 +15,7 @@ from fastload import AUTO, Loader
 from fastload.columns import Image as Images
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.samplers import Onward, Skipping, Wrapping
-from tests.shared.state import COUNT, carried, columns, resumes, taken, where
+from tests.shared.state import COUNT, carried, columns, interrupted, resumes, taken, where
 
 pytestmark = [MANY_WORKERS]
 
@@ -166,10 +166,7 @@ def test_a_state_before_each_worker_has_given_a_batch(kind, workers, every):
     for stop in range(1, 5):
         torch.manual_seed(3)
         loader = make(kind, workers, snapshot_every_n_steps=every)
-        iterator = iter(loader)
-        taken(iterator, stop)
-        first = carried(loader.state_dict())
-        rest = taken(iterator, 99)
+        first, rest = interrupted(loader, stop)
         if kind is Counting and every == 0:
             continue
         other = make(kind, workers, snapshot_every_n_steps=every)
@@ -317,10 +314,7 @@ def test_samplers(kind, workers, stop):
         return Loader(columns(), **size, **sampler, num_workers=workers)
 
     first = loader()
-    iterator = iter(first)
-    taken(iterator, stop)
-    state = carried(first.state_dict())
-    rest = taken(iterator, 99)
+    state, rest = interrupted(first, stop)
     other = loader()
     other.load_state_dict(state)
     iterator = iter(other)
@@ -449,10 +443,7 @@ class Drawing(Dataset):
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_a_dataset_that_keeps_the_callers_generator(shuffle, stop):
     loader = make(Drawing, 0, shuffle=shuffle)
-    iterator = iter(loader)
-    taken(iterator, stop)
-    state = carried(loader.state_dict())
-    rest = taken(iterator, 99)
+    state, rest = interrupted(loader, stop)
     other = make(Drawing, 0, shuffle=shuffle)
     other.load_state_dict(state)
     torch.rand(7)  # the caller's generator is elsewhere

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from fastload import AUTO, Loader
 from fastload.resume.loading import restored
 from tests.shared.compare import MANY_WORKERS
-from tests.shared.state import COUNT, Drawing, Still, carried, resumes, taken, text
+from tests.shared.state import COUNT, Drawing, Still, carried, interrupted, resumes, taken, text
 
 pytestmark = [MANY_WORKERS]
 
@@ -59,10 +59,7 @@ def test_a_snapshot_now_and_then(lane, every):
 def resumes_from_snapshot(make, stop):
     torch.manual_seed(3)
     first = make()
-    iterator = iter(first)
-    taken(iterator, stop)
-    state = carried(first.state_dict())
-    rest = taken(iterator, 99)
+    state, rest = interrupted(first, stop)
     other = make()
     other.load_state_dict(state)
     iterator = iter(other)
@@ -81,10 +78,7 @@ def test_epochs_follow(persistent, stop):
     torch.manual_seed(3)
     first = loader("process", 2, persistent_workers=persistent)
     taken(iter(first), 99)
-    iterator = iter(first)
-    taken(iterator, stop)
-    state = carried(first.state_dict())
-    rest = taken(iterator, 99)
+    state, rest = interrupted(first, stop)
     at = torch.get_rng_state()
     following = carried(first.state_dict())
     expected = taken(iter(first), 99)

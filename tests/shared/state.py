@@ -81,6 +81,14 @@ def where(state: Any) -> Any:
     return {**carried(state), "num_workers": None, "checksum": None}
 
 
+def interrupted(loader: Any, stop: int) -> tuple[Any, list[Any]]:
+    """Returns the state of a loader after some batches of an epoch, and the other batches of it."""
+    iterator = iter(loader)
+    taken(iterator, stop)
+    state = carried(loader.state_dict())
+    return state, taken(iterator, 1000)
+
+
 def resumes(make: Callable[[], Any], stop: int, *, again: Callable[[], Any] | None = None) -> None:
     """Asserts that a run which is left after some batches goes on in another loader as if it had not been.
 
@@ -92,11 +100,7 @@ def resumes(make: Callable[[], Any], stop: int, *, again: Callable[[], Any] | No
     torch.manual_seed(7)
     np.random.seed(7)
     loader = make()
-    iterator = iter(loader)
-    taken(iterator, stop)
-    state = carried(loader.state_dict())
-    rest = taken(iterator, 1000)
-    del iterator
+    state, rest = interrupted(loader, stop)
     torch.manual_seed(1)
     other = (again or make)()
     other.load_state_dict(state)

@@ -3,7 +3,7 @@
 import operator
 from typing import Any
 
-__all__ = ["check_choice", "positive"]
+__all__ = ["at_least", "check_choice", "positive"]
 
 
 def check_choice(name: str, value: Any, known: tuple[str | None, ...]) -> None:
@@ -30,3 +30,17 @@ def positive(name: str, value: Any, most: int = (1 << 63) - 1) -> int:
         msg = f"{name} should be a positive integer, but got {value!r}"
         raise ValueError(msg)
     return min(number, most)
+
+
+def at_least(name: str, value: Any, least: int) -> int:
+    """Returns an integer of at least `least`.
+
+    Raises:
+        TypeError: The value is no integer.
+        ValueError: The value is below it.
+    """
+    number = operator.index(value)
+    if number < least:
+        msg = f"{name} should be at least {least}, but got {value!r}"
+        raise ValueError(msg)
+    return number

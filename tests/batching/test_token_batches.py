@@ -360,7 +360,7 @@ def test_arguments_are_checked():
     ]:
         with pytest.raises(ValueError, match=words):
             TokenBatchSampler([1], **({"max_tokens": 5} | arguments))
-    with pytest.raises(ValueError, match="an epoch is at least 0"):
+    with pytest.raises(ValueError, match="epoch should be at least 0"):
         TokenBatchSampler([1], 5).set_epoch(-1)
 
 

@@ -147,9 +147,9 @@ def test_words_for_what_cannot_be(tmp_path):
         Tokens([], 4)
     with pytest.raises(ValueError, match="is a URL"):
         Tokens("s3://bucket/x.bin", 4)
-    with pytest.raises(ValueError, match="length is at least 1, found 0"):
+    with pytest.raises(ValueError, match="length should be at least 1, but got 0"):
         Tokens(path, 0, "uint8")
-    with pytest.raises(ValueError, match="stride is at least 1, found -1"):
+    with pytest.raises(ValueError, match="stride should be at least 1, but got -1"):
         Tokens(path, 4, "uint8", stride=-1)
     with pytest.raises(ValueError, match="uint32 cannot be read as int32"):
         Tokens(path, 4, "uint32", out_dtype="int32", offset=1)

@@ -14,7 +14,7 @@ from fastload import _lib
 from fastload.batching.filler import Filler
 from fastload.batching.lengths import LONGEST, lengths_of
 from fastload.batching.world import Part, World
-from fastload.checks import check_choice, positive
+from fastload.checks import at_least, check_choice, positive
 from fastload.sizes import length_of
 
 __all__ = ["PlannedBatchSampler", "Remainder", "check_fits"]
@@ -125,11 +125,7 @@ class PlannedBatchSampler(BatchSampler):
         Raises:
             ValueError: A negative number.
         """
-        epoch = operator.index(epoch)
-        if epoch < 0:
-            msg = f"an epoch is at least 0, found {epoch}"
-            raise ValueError(msg)
-        self._coming = epoch
+        self._coming = at_least("epoch", epoch, 0)
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yields this rank's batches of the coming epoch, which begins when the first one is taken."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from fastload import _lib
-from fastload.checks import check_choice
+from fastload.checks import at_least, check_choice
 from fastload.columns.column import Column
 from fastload.columns.files import Paths, one_or_more
 from fastload.memory import layout
@@ -114,9 +114,9 @@ class Tokens(Column):
         out_dtype: Any = None,
     ) -> None:
         self._paths = one_or_more(paths)
-        length = _at_least(1, length, "length")
-        stride = length if stride is None else _at_least(1, stride, "stride")
-        offset = _at_least(0, offset, "offset")
+        length = at_least("length", length, 1)
+        stride = length if stride is None else at_least("stride", stride, 1)
+        offset = at_least("offset", offset, 0)
         dtype = layout.dtype_name(dtype)
         out = _wide(dtype) if out_dtype is None else layout.dtype_name(out_dtype)
         self._arguments = (
@@ -177,11 +177,3 @@ def _wide(dtype: str) -> str:
     """Returns the default `out_dtype`."""
     whole = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
     return "int64" if dtype in whole else dtype
-
-
-def _at_least(least: int, number: int, name: str) -> int:
-    found = operator.index(number)
-    if found < least:
-        msg = f"{name} is at least {least}, found {found}"
-        raise ValueError(msg)
-    return found

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fastload import _lib
-from fastload.checks import check_choice
+from fastload.checks import at_least, check_choice
 from fastload.registry import name
 from fastload.sizes import length_of
 from fastload.tune.machine import Machine
@@ -113,9 +113,8 @@ class Profile:
             if type(value) is not kind:
                 msg = f"{key} should be {kind.__name__}, but got {value!r}"
                 raise TypeError(msg)
-            if least is not None and isinstance(value, int) and value < least:
-                msg = f"{key} should be at least {least}, but got {value}"
-                raise ValueError(msg)
+            if least is not None:
+                at_least(key, value, least)
         check_choice("lane", self.lane, _LANES)
         if (self.workers == 0) != (self.lane == "inline"):
             msg = f"workers={self.workers} does not go with lane={self.lane!r}: inline has none"

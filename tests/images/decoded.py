@@ -5,8 +5,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import PIL.Image
 import pytest
 import torchvision
 from torch.utils.data import Subset
@@ -16,6 +14,8 @@ import fastload
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.sizes import SIZES
 
+from .foreign import pixels
+
 MARKS = [
     MANY_WORKERS,
     pytest.mark.filterwarnings("ignore:The image decoding and encoding:DeprecationWarning"),
@@ -23,14 +23,9 @@ MARKS = [
 ]
 """For all tests of the decoder, which is deprecated in favour of torchcodec."""
 
-HEIGHT, WIDTH = 40, 30
 
-
-def photograph(seed: int = 0, mode: str = "RGB") -> "PIL.Image.Image":
-    draw = np.random.default_rng(seed)
-    ramp = np.linspace(0, 200, HEIGHT)[:, None, None] * draw.random(3)
-    noise = draw.integers(0, 55, (HEIGHT, WIDTH, 3))
-    image = PIL.Image.fromarray((ramp + noise).astype(np.uint8))
+def photograph(seed: int = 0, mode: str = "RGB") -> Any:
+    image = pixels(seed)
     if mode in ("LA", "RGBA"):
         image.putalpha(image.convert("L").rotate(90))
     return image.convert(mode)

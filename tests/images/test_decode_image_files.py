@@ -16,8 +16,9 @@ from fastload.lanes import choose
 from tests.shared.compare import assert_same, assert_same_outcomes, outcomes
 from tests.shared.sizes import SIZES
 
-from .decoded import HEIGHT, MARKS, WIDTH, asked, encode, folder, native, photograph, stray
+from .decoded import MARKS, asked, encode, folder, native, photograph, stray
 from .encoded import by_torchvision, read
+from .foreign import HEIGHT, WIDTH
 from .test_jpeg import ycck
 from .test_png import encode as encode_png
 

@@ -77,7 +77,7 @@ class Pad:
         shapes: Allowed sizes; above the largest, its multiples. None: those of the `PadCollate`.
 
     Raises:
-        TypeError: The padding value is not a number, or a size is not an integer.
+        TypeError: The padding value is not a number; or `dim`, `to` or `shapes` are not integers.
         ValueError: Sizes out of range, or options that exclude each other.
 
     Examples:

@@ -21,7 +21,7 @@ use fallback::Refusal;
 pub use fallback::{FallbackDecoder, Request};
 pub use image::{Image, Source};
 pub use picture::Picture;
-pub use planned::Planned;
+pub use planned::{Budget, Planned};
 pub use record::Contents;
 pub use run::{Finished, OpenBatch, Run, Task};
 

@@ -1,7 +1,9 @@
-//! Plans the size of a batch, as far as it is known before it is made.
+//! Plans the size of a batch, as far as it is known before it is made, and how much of its stream's budget it takes.
 //!
 //! Owns the shapes of the tensors that samples are written to in place, and the sum of their bytes, by which
-//! batches of very different size share a budget.
+//! batches of very different size share a budget. Inspects samples only when the budget may be exceeded.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::Program;
 use super::run::Spans;
@@ -10,6 +12,7 @@ use crate::column::Kind;
 use crate::error::Result;
 use crate::memory::Dtype;
 use crate::order::Indices;
+use crate::sync::{Mutex, lock};
 
 /// Number of samples to prefetch ahead.
 const AHEAD: usize = 16;
@@ -46,7 +49,7 @@ impl Program {
     }
 
     /// Returns the planned size of a batch of these samples.
-    pub fn planned(&self, indices: &Indices) -> Planned {
+    fn planned(&self, indices: &Indices) -> Planned {
         let mut planned = Planned {
             bytes: 0,
             is_whole: true,
@@ -70,7 +73,7 @@ impl Program {
     }
 
     /// Returns the maximum planned size of a batch of so many samples, if it is known without looking at any.
-    pub fn most(&self, samples: usize) -> Option<usize> {
+    fn most(&self, samples: usize) -> Option<usize> {
         let mut each = self.leaves.iter().enumerate().map(|(number, leaf)| {
             self.planned_leaf(number, samples, || {
                 let row_shape = &leaf.layout().row_shape;
@@ -162,4 +165,90 @@ impl Program {
 fn bytes_per_token(packs: &Packs) -> usize {
     let extras = usize::from(packs.positions) + usize::from(packs.segments.is_some());
     8 * (packs.columns.len() + extras)
+}
+
+/// The budget of a stream, and the estimate for batches of unknown shapes, from the batches made so far.
+#[derive(Debug)]
+pub struct Budget {
+    bytes: usize,
+    /// Maximum of batches in flight.
+    depth: AtomicUsize,
+    /// A number of samples, and the maximum planned size of a batch of so many, if it is known.
+    most: Mutex<(usize, Option<usize>)>,
+    /// Size of the largest batch so far, in bytes.
+    largest_bytes: AtomicU64,
+    /// Number of batches planned to take more than the whole budget.
+    oversize: AtomicU64,
+}
+
+impl Budget {
+    /// Makes the budget of a stream with at most `depth` batches in flight.
+    pub fn new(bytes: usize, depth: usize) -> Budget {
+        Budget {
+            bytes,
+            depth: AtomicUsize::new(depth),
+            most: Mutex::new((0, Some(0))),
+            largest_bytes: AtomicU64::new(0),
+            oversize: AtomicU64::new(0),
+        }
+    }
+
+    /// Changes the maximum of batches in flight.
+    pub fn set_depth(&self, depth: usize) {
+        self.depth.store(depth, Ordering::Relaxed);
+    }
+
+    /// Plans the size of a batch. Inspects its samples only if the batches in flight might exceed the budget.
+    pub fn plan(&self, program: &Program, indices: &Indices) -> Planned {
+        let samples = indices.len();
+        let mut most = lock(&self.most);
+        if most.0 != samples {
+            *most = (samples, program.most(samples));
+        }
+        let depth = self.depth.load(Ordering::Relaxed);
+        let fits = |&bytes: &usize| bytes.saturating_mul(depth) <= self.bytes;
+        match most.1.filter(fits) {
+            Some(bytes) => Planned {
+                bytes,
+                is_whole: true,
+            },
+            None => program.planned(indices),
+        }
+    }
+
+    /// Returns the bytes that a batch counts for. With unknown shapes: half of the budget until one was made,
+    /// so that two are in flight at first; then twice the largest so far, because its samples are copied once
+    /// at the end.
+    pub fn bytes(&self, planned: Planned) -> usize {
+        if planned.is_whole {
+            return planned.bytes;
+        }
+        match self.largest_bytes() as usize {
+            0 => planned.bytes.max(self.bytes / 2),
+            largest => planned.bytes.max(largest.saturating_mul(2)),
+        }
+    }
+
+    /// Counts a batch that is admitted for `bytes`.
+    pub fn count(&self, bytes: usize) {
+        let is_oversize = bytes > self.bytes;
+        self.oversize
+            .fetch_add(u64::from(is_oversize), Ordering::Relaxed);
+    }
+
+    /// Records the size of a finished batch.
+    pub fn took(&self, bytes: usize) {
+        self.largest_bytes
+            .fetch_max(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the size of the largest batch so far, in bytes.
+    pub fn largest_bytes(&self) -> u64 {
+        self.largest_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of batches planned to take more than the whole budget.
+    pub fn oversize(&self) -> u64 {
+        self.oversize.load(Ordering::Relaxed)
+    }
 }

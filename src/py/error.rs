@@ -1,7 +1,8 @@
 //! Converts errors to exceptions. [`Error`] writes the messages.
 
 use pyo3::exceptions::{
-    PyIndexError, PyKeyError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyIndexError, PyKeyError, PyMemoryError, PyOSError, PyRuntimeError, PySystemExit, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -93,6 +94,19 @@ impl From<Error> for PyErr {
 /// Returns the error for a name that is none of those of `what`.
 pub(super) fn unknown(what: &str, name: &str) -> PyErr {
     PyValueError::new_err(format!("unknown {what} {name:?}"))
+}
+
+/// Converts an error. If the threads were stopped, a daemon thread ends without an exception: the interpreter
+/// is about to freeze it anyway, and would print the exception over the program's own output.
+pub(super) fn quietly(py: Python<'_>, error: Error) -> PyErr {
+    let is_daemon = || -> PyResult<bool> {
+        let thread = py.import("threading")?.call_method0("current_thread")?;
+        thread.getattr("daemon")?.extract()
+    };
+    match error {
+        Error::Closed if is_daemon().unwrap_or(false) => PySystemExit::new_err(()),
+        other => other.into(),
+    }
 }
 
 /// Adds a note to an exception.

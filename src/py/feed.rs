@@ -7,7 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyRange};
 
-use super::made::{Made, visit_made};
+use super::outcome::{Made, visit_made};
 use super::{index, tensor};
 use crate::order::{Indices, Position, Slicer};
 use crate::program::Planned;

@@ -1,4 +1,7 @@
-//! Iterators whose steps Ctrl-C does not divide.
+//! Iterators whose steps Ctrl-C does not divide, and the wait in a step, where it is raised: detached, in slices, with
+//! checks for signals and for the pool in between.
+
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -6,11 +9,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::interrupts;
+use super::error::quietly;
+use super::foreign::RequestQueue;
+use super::steps::StepClocks;
+use crate::fork::Uninherited;
+use crate::program::{Finished, Run};
+use crate::stream::{Ready, Stream, Taken};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::{Error, interrupts};
 
-use super::steps::StepClocks;
+/// Longest time between two checks.
+pub(super) const SLICE: Duration = Duration::from_millis(50);
+
+/// First interval at which to check for files that a thread must be started for; it doubles.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// See the stub.
 #[pyclass(frozen, subclass, module = "fastload._lib")]
@@ -117,4 +130,45 @@ pub(super) fn uninterruptibly<'py>(
 pub(super) fn check_interrupts(py: Python<'_>) -> PyResult<()> {
     interrupts::release_one();
     py.check_signals()
+}
+
+/// Waits for a batch, detached, checking for signals; None if no batch is in flight.
+pub(super) fn wait_for_batch(
+    py: Python<'_>,
+    core: &Uninherited<Stream<Run>>,
+    requests: Option<&RequestQueue>,
+    timeout_s: f64,
+) -> PyResult<Option<Ready<Finished>>> {
+    let begun = Instant::now();
+    let mut slices = LOOK;
+    loop {
+        let core = core.here()?; // a signal handler may fork
+        let mut slice = SLICE;
+        if let Some(requests) = requests.filter(|requests| requests.is_unserved()) {
+            requests.serve(py)?;
+            slice = slices;
+            slices = SLICE.min(2 * slices);
+        }
+        if timeout_s > 0.0 {
+            let left = timeout_s - begun.elapsed().as_secs_f64();
+            if left <= 0.0 {
+                let (fetching, computing) = core.activity();
+                return Err(Error::Timeout {
+                    timeout_s,
+                    fetching,
+                    computing,
+                }
+                .into());
+            }
+            slice = Duration::from_secs_f64(left.min(slice.as_secs_f64()));
+        }
+        match py.detach(|| core.take(slice)) {
+            Taken::Ready(ready) => return Ok(Some(ready)),
+            Taken::Exhausted => return Ok(None),
+            Taken::Waiting => {
+                check_interrupts(py)?;
+                core.check().map_err(|error| quietly(py, error))?;
+            }
+        }
+    }
 }

@@ -6,7 +6,6 @@
 mod action;
 #[cfg(not(sanitized))] // a sanitizer's own allocator detects invalid accesses
 mod allocator;
-mod budget;
 mod column;
 mod dlpack;
 mod error;
@@ -20,7 +19,6 @@ mod interrupts;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod link;
 mod lists;
-mod made;
 mod outcome;
 mod pack;
 mod pad;
@@ -39,7 +37,6 @@ mod transform;
 mod tune;
 mod unframed;
 mod value;
-mod wait;
 
 use pyo3::prelude::*;
 

@@ -1,12 +1,111 @@
-//! What became of the samples of a stream's batches.
+//! What became of a stream's tasks where that is not a native batch of good samples only.
+//!
+//! Owns the batches that Python makes in place of native ones, until their turn; the indices of one that Ctrl-C
+//! stopped; and the bad samples of the batch taken last, until they are asked for.
 
+use std::collections::HashMap;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::Error;
+use crate::interrupts::interruptibly;
 use crate::program::BadSample;
 use crate::sync::{Mutex, lock};
+
+/// A batch made in Python, or its exception: objects that the garbage collector can visit, as an exception's
+/// frames lead to the iterator.
+pub(super) type Made = Result<Py<PyAny>, Py<PyBaseException>>;
+
+/// Visits a batch made in Python, for the garbage collector.
+pub(super) fn visit_made(visit: &PyVisit<'_>, made: &Made) -> Result<(), PyTraverseError> {
+    match made {
+        Ok(batch) => visit.call(batch),
+        Err(error) => visit.call(error),
+    }
+}
+
+/// The batches of a stream that Python makes.
+pub(super) struct MadeBatches {
+    /// Those of tasks that cannot be begun natively, by seq.
+    ahead: Mutex<HashMap<u64, Made>>,
+    /// Collates a batch whose fields do not fit together, from its indices.
+    again: Option<Py<PyAny>>,
+    /// The indices of a batch that Ctrl-C stopped.
+    interrupted: Mutex<Option<Vec<i64>>>,
+}
+
+impl MadeBatches {
+    pub(super) fn new(again: Option<Py<PyAny>>) -> MadeBatches {
+        MadeBatches {
+            ahead: Mutex::default(),
+            again,
+            interrupted: Mutex::default(),
+        }
+    }
+
+    /// Submits a task and keeps the batch that is made for it, if any, before anyone can ask for it.
+    pub(super) fn keep(&self, made: Option<Made>, submit: impl FnOnce() -> u64) {
+        let mut ahead = lock(&self.ahead);
+        let seq = submit();
+        ahead.extend(made.map(|made| (seq, made)));
+    }
+
+    /// Returns the batch in place of one that failed natively, or raises its error; None if Python makes none.
+    pub(super) fn in_place_of<'py>(
+        &self,
+        py: Python<'py>,
+        seq: u64,
+        error: &Error,
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        if let (Error::Declined { indices, .. }, Some(again)) = (error, &self.again) {
+            return Some(self.made_again(py, indices.clone(), again));
+        }
+        let made = lock(&self.ahead).remove(&seq)?;
+        Some(match made {
+            Ok(batch) => Ok(batch.into_bound(py)),
+            Err(raised) => Err(PyErr::from_value(raised.into_bound(py).into_any())),
+        })
+    }
+
+    /// Makes the batch that Ctrl-C stopped, if one was.
+    pub(super) fn interrupted<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let indices = lock(&self.interrupted).take()?;
+        Some(self.made_again(py, indices, self.again.as_ref()?))
+    }
+
+    fn made_again<'py>(
+        &self,
+        py: Python<'py>,
+        indices: Vec<i64>,
+        again: &Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made = interruptibly(|| again.bind(py).call1((indices.clone(),)));
+        let is_interrupt = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
+        if made.as_ref().is_err_and(is_interrupt) {
+            *lock(&self.interrupted) = Some(indices);
+        }
+        made
+    }
+
+    pub(super) fn clear(&self) {
+        let made = mem::take(&mut *lock(&self.ahead));
+        drop(made); // outside of the lock, as it may run Python
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.again)?;
+        if let Ok(ahead) = self.ahead.try_lock() {
+            for made in ahead.values() {
+                visit_made(visit, made)?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// A bad sample: position, index, path, reason, exception.
 type Bad = (usize, i64, Py<PyAny>, &'static str, Py<PyAny>);

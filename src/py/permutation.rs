@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::dlpack;
-use super::wait::SLICE;
+use super::interrupts::SLICE;
 use crate::memory::{Dtype, lease};
 use crate::order;
 use crate::sync::{Mutex, lock};

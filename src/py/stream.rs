@@ -8,25 +8,24 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::budget::Budget;
+use super::error::quietly;
 use super::feed::{Feed, Pulled, Source};
 use super::foreign::RequestQueue;
 use super::form::Unit;
-use super::made::MadeBatches;
-use super::outcome::{LastOutcome, Outcome};
+use super::interrupts::wait_for_batch;
+use super::outcome::{LastOutcome, MadeBatches, Outcome};
 use super::program::Program;
 use super::snapshot::Snapshot;
 use super::steps::Spans;
 use super::tensor;
 use super::tune::{Watch, Window};
-use super::wait::{self, quietly};
 use crate::Error;
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::fork::Uninherited;
 use crate::memory::Destination;
 use crate::order::{Indices, Position, Slicer};
-use crate::program::{self, Finished, Options, Planned, Run, Task, Tolerance};
+use crate::program::{self, Budget, Finished, Options, Planned, Run, Task, Tolerance};
 use crate::spans::Recording;
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
@@ -214,7 +213,7 @@ impl Stream {
         let ready = match core.take(Duration::ZERO) {
             Taken::Ready(ready) => ready,
             Taken::Exhausted => return Err(PyStopIteration::new_err(())),
-            Taken::Waiting => match wait::batch(py, &self.core, self.requests(), timeout_s)? {
+            Taken::Waiting => match wait_for_batch(py, &self.core, self.requests(), timeout_s)? {
                 Some(ready) => ready,
                 None => return Err(PyStopIteration::new_err(())),
             },

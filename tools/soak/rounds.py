@@ -26,7 +26,7 @@ from tools.soak.oracle import Event
 from tools.soak.plan import Round
 from tools.soak.sources import Source
 
-_WAIT = Path(__file__).resolve().parent.parent.parent / "src" / "py" / "wait.rs"
+_WAIT = Path(__file__).resolve().parent.parent.parent / "src" / "py" / "interrupts.rs"
 _SLICE = re.search(r"\bSLICE: Duration = Duration::from_millis\((\d+)\)", _WAIT.read_text())
 assert _SLICE is not None
 SLICE_S = int(_SLICE[1]) / 1000

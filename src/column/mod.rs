@@ -4,7 +4,7 @@
 //! how a batch of them is collated. A new kind of storage is one file here that implements [`Column`].
 
 mod blobs;
-mod concat;
+mod derived;
 mod encoded;
 mod files;
 mod flat;
@@ -14,7 +14,6 @@ mod lists;
 mod offsets;
 mod ragged;
 mod rows;
-mod select;
 mod stamp;
 mod strided;
 
@@ -22,7 +21,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 pub use blobs::{BlobSource, Blobs, Look, Span, Spans};
-pub use concat::Concat;
+pub use derived::{Concat, Select, holder};
 pub use encoded::{Blob, Place, Refused};
 pub use files::{Files, Opened, Paths};
 pub use flat::{Documents, Flat};
@@ -32,7 +31,6 @@ pub use lists::Lists;
 pub use offsets::{Numbers, Offsets};
 pub use ragged::{Binary, Ragged};
 pub use rows::{Rows, Scratch};
-pub use select::Select;
 pub use stamp::Stamp;
 pub use strided::Strided;
 
@@ -60,8 +58,11 @@ pub trait Column: Debug + Send + Sync {
 
     /// Returns the shape of the sample at `index`, if it is known before it is made; None for text, and for
     /// lists that are not arrays.
-    fn shape(&self, _index: usize) -> Result<Option<Shape>> {
-        Ok(self.layout().shape.clone())
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        match self.source(index)? {
+            Some((column, at)) => column.shape(at),
+            None => Ok(self.layout().shape.clone()),
+        }
     }
 
     /// Returns the maximum of rows of a sample of [`Kind::Ragged`], if it is known.
@@ -98,10 +99,18 @@ pub trait Column: Debug + Send + Sync {
     }
 
     /// Prefetches the shape of the sample at `index`, which is needed soon.
-    fn prefetch_shape(&self, _index: usize) {}
+    fn prefetch_shape(&self, index: usize) {
+        if let Ok(Some((column, at))) = self.source(index) {
+            column.prefetch_shape(at);
+        }
+    }
 
     /// Prefetches the sample at `index`, which is copied soon.
-    fn prefetch(&self, _index: usize) {}
+    fn prefetch(&self, index: usize) {
+        if let Ok(Some((column, at))) = self.source(index) {
+            column.prefetch(at);
+        }
+    }
 
     /// Returns the column from which the sample at `index` is taken, and its index there; None if it is this one.
     fn source(&self, _index: usize) -> Result<Option<(&dyn Column, usize)>> {
@@ -152,14 +161,4 @@ pub trait Column: Debug + Send + Sync {
     ) -> Result<Option<Refused>> {
         Ok(None)
     }
-}
-
-/// Returns the column that holds the sample at `index`, below its length, and the index in it: no selection and no
-/// concatenation, which have no samples of their own.
-pub fn holder(column: &dyn Column, index: usize) -> Result<(&dyn Column, usize)> {
-    let (mut column, mut index) = (column, index);
-    while let Some(next) = column.source(index)? {
-        (column, index) = next;
-    }
-    Ok((column, index))
 }

@@ -14,8 +14,6 @@ pub mod destination;
 pub mod dtype;
 pub mod fallible;
 mod free_list;
-mod gather;
-pub mod lease;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod ref_count;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -29,13 +27,11 @@ pub mod writer;
 pub use arena::{Arena, ArenaSlot};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use arenas::{Arenas, Trimmed};
-pub use destination::{Destination, External};
+pub use destination::{Destination, External, Lease, Owner};
 pub use dtype::{Cast, Dtype};
-pub use gather::{gather, prefetch};
-pub use lease::{Lease, Owner};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use shared::make_file;
 pub use slab::{lease, retire, stats, stop_trimming, trim};
 pub use transfer::Transfer;
-pub use view::{Plain, ReadGuard, View, drop_after_readers};
+pub use view::{Plain, ReadGuard, View, drop_after_readers, gather, prefetch};
 pub use writer::{RowsMut, Writer};

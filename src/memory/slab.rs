@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::block::{Block, MAPPED, SMALLEST, round};
+use super::destination::Lease;
 use super::free_list::{FreeList, Put, Watch};
-use super::lease::Lease;
 use crate::error::{Error, Result};
 use crate::fork::{self, Renewed};
 use crate::sync::atomic::{AtomicUsize, Ordering};

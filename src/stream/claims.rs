@@ -1,5 +1,5 @@
 //! The tasks in flight, and the work that threads take from them: a few samples of the oldest batch that has any,
-//! within the permits.
+//! within the permits. What a sample costs decides how many a claim has, and whether the consumer makes them.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -9,6 +9,21 @@ use super::work::{Chunk, Work};
 use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
 use crate::sync::Arc;
+
+/// Target cost of a chunk, in nanoseconds: far above the cost of a claim, far below what a consumer would
+/// notice.
+const CHUNK_NS: f64 = 100_000.0;
+
+/// A batch that costs less than this, in nanoseconds, is made by the consumer that would otherwise wait for
+/// it. No thread is woken for such a batch while half of the depth is ready: a thread woken later makes
+/// several. Waking a thread costs some microseconds, and so does being woken.
+const CHEAP_NS: f64 = 50_000.0;
+
+/// No thread is woken while all batches not yet begun together cost less than this, in nanoseconds.
+const TINY_NS: f64 = 5_000.0;
+
+/// Weight of the newest measurement.
+const WEIGHT: f64 = 0.1;
 
 /// The state of a batch before it is finished.
 pub(super) enum Body<W: Work> {
@@ -73,7 +88,110 @@ pub(super) enum Next<W: Work> {
     Arrived,
 }
 
+/// Returns true if making a batch of `samples` samples, each of `sample_ns` nanoseconds, is faster than
+/// waiting for it.
+pub fn is_cheap(sample_ns: f64, samples: usize) -> bool {
+    sample_ns * (samples as f64) < CHEAP_NS
+}
+
+/// A running estimate of what a sample costs, in nanoseconds.
+#[derive(Debug)]
+pub(super) struct Cost(f64);
+
+impl Cost {
+    pub(super) fn of(sample_ns: f64) -> Cost {
+        Cost(sample_ns)
+    }
+
+    /// Updates the estimate with the time that `samples` samples took; `samples` is at least 1.
+    pub(super) fn observe(&mut self, samples: usize, elapsed_ns: f64) {
+        self.0 += WEIGHT * (elapsed_ns / samples as f64 - self.0);
+    }
+
+    /// Returns the number of samples per claim.
+    #[allow(clippy::cast_sign_loss)] // neither is negative
+    pub(super) fn chunk(&self, most: usize) -> usize {
+        let affordable = (CHUNK_NS / self.0.max(1.0)) as usize;
+        affordable.clamp(1, most.max(1))
+    }
+
+    /// Returns true if making a batch of `samples` samples is faster than waiting for it.
+    pub(super) fn is_cheap(&self, samples: usize) -> bool {
+        is_cheap(self.0, samples)
+    }
+
+    /// Returns true if so few samples are not worth waking a thread for.
+    pub(super) fn is_tiny(&self, samples: usize) -> bool {
+        self.0 * (samples as f64) < TINY_NS
+    }
+}
+
 impl<W: Work> State<W> {
+    /// Returns true if the consumer should make the batch that it waits for rather than sleep.
+    pub(super) fn is_cheap(&self) -> bool {
+        if self.is_ready() {
+            return false;
+        }
+        let awaited = self.flights.iter().find(|flight| flight.result.is_none());
+        awaited.is_some_and(|flight| self.consumer_makes(flight.samples))
+    }
+
+    /// Returns true if a consumer makes batches of so many samples itself. Never where samples are fetched: a
+    /// read can block for an unbounded time.
+    fn consumer_makes(&self, samples: usize) -> bool {
+        !self.fetches && self.cost.is_cheap(samples)
+    }
+
+    /// Returns how many pool threads work on batches of so many samples: one fewer than permitted where the
+    /// consumer makes such batches too.
+    fn pool_threads(&self, samples: usize) -> usize {
+        let consumers = usize::from(self.consumer_makes(samples));
+        self.limits.threads.saturating_sub(consumers).max(1)
+    }
+
+    /// Returns true if another pool thread may work.
+    fn has_permit(&self) -> bool {
+        let samples = self.flights.back().map_or(0, |flight| flight.samples);
+        self.threads.saturating_sub(self.consumers_working) < self.pool_threads(samples)
+    }
+
+    /// Returns how many idle threads to wake for so many samples. `others` threads work on them already;
+    /// threads that are woken and on their way count too.
+    pub(super) fn threads_to_wake(&mut self, samples: usize, others: usize) -> usize {
+        let coming = self.threads + self.woken;
+        let free = self.pool_threads(samples).saturating_sub(coming);
+        let pieces = samples.div_ceil(self.chunk()).max(1);
+        let threads_to_wake = pieces.saturating_sub(others).min(free);
+        self.woken += threads_to_wake;
+        threads_to_wake
+    }
+
+    /// Returns the number of samples per claim.
+    pub(super) fn chunk(&self) -> usize {
+        self.cost.chunk(self.limits.max_chunk)
+    }
+
+    /// Returns true if the permits of one stage can stop threads that have work in the other stage.
+    pub(super) fn has_tight_stages(&self) -> bool {
+        self.limits.fetch.min(self.limits.compute) < self.limits.threads
+    }
+
+    /// Moves a thread that fetched on to computing, if it has samples and a permit is free; returns true if
+    /// it moved.
+    pub(super) fn fetched_to_compute(&mut self, wanted: bool) -> bool {
+        self.fetching -= 1;
+        let may = wanted && self.computing < self.limits.compute;
+        self.computing += usize::from(may);
+        may
+    }
+
+    /// Counts a thread out; `computing` if it was computing.
+    pub(super) fn leave(&mut self, computing: bool) {
+        self.computing -= usize::from(computing);
+        self.threads -= 1;
+        self.note_threads();
+    }
+
     /// Gives work to a pool thread or the consumer that starts, if a permit is free.
     pub(super) fn claim(&mut self, work: &W, is_consumer: bool) -> Option<Claim<W>> {
         self.woken = self.woken.saturating_sub(usize::from(!is_consumer));

@@ -12,7 +12,6 @@
 //! it.
 
 mod claims;
-mod cost;
 mod shared;
 mod state;
 mod work;
@@ -22,7 +21,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-pub use cost::is_cheap;
+pub use claims::is_cheap;
 pub use work::{Again, Chunk, Completion, Work};
 
 use crate::error::Result;
@@ -33,6 +32,10 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait_for};
 use shared::Shared;
 use state::State;
+
+/// Time for which a consumer spins for a cheap batch that a thread is making before it sleeps: about as long as a
+/// wake-up takes. Zero under loom, which has no clock.
+const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 30 });
 
 /// Limits on what a stream uses.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +159,7 @@ impl<W: Work> Stream<W> {
             }
         }
         let spin_start = Instant::now();
-        while state.is_cheap() && spin_start.elapsed() < cost::SPIN {
+        while state.is_cheap() && spin_start.elapsed() < SPIN {
             drop(state);
             std::thread::yield_now();
             state = lock(&self.shared.state);

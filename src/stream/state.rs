@@ -15,8 +15,7 @@ use crate::spans::{Recording, Stage};
 use crate::stats::Stats;
 use crate::sync::Arc;
 
-use super::claims::{Body, Flight, Next};
-use super::cost::Cost;
+use super::claims::{Body, Cost, Flight, Next};
 use super::work::Work;
 use super::{Limits, Ready};
 
@@ -47,7 +46,7 @@ pub(super) struct State<W: Work> {
     pub(super) threads: usize,
     pub(super) fetching: usize,
     pub(super) computing: usize,
-    cost: Cost,
+    pub(super) cost: Cost,
     /// True if samples are fetched before they are computed.
     pub(super) fetches: bool,
 }
@@ -146,79 +145,14 @@ impl<W: Work> State<W> {
         self.stats.wait += slept;
     }
 
-    /// Returns true if the consumer should make the batch that it waits for rather than sleep.
-    pub(super) fn is_cheap(&self) -> bool {
-        if self.is_ready() {
-            return false;
-        }
-        let awaited = self.flights.iter().find(|flight| flight.result.is_none());
-        awaited.is_some_and(|flight| self.consumer_makes(flight.samples))
-    }
-
-    /// Returns true if a consumer makes batches of so many samples itself. Never where samples are fetched: a
-    /// read can block for an unbounded time.
-    fn consumer_makes(&self, samples: usize) -> bool {
-        !self.fetches && self.cost.is_cheap(samples)
-    }
-
     /// Returns true if no thread works although a batch is awaited: the consumer must wake one.
     pub(super) fn needs_thread(&self) -> bool {
         self.threads == 0 && !self.is_ready()
     }
 
-    /// Returns how many pool threads work on batches of so many samples: one fewer than permitted where the
-    /// consumer makes such batches too.
-    fn pool_threads(&self, samples: usize) -> usize {
-        let consumers = usize::from(self.consumer_makes(samples));
-        self.limits.threads.saturating_sub(consumers).max(1)
-    }
-
-    /// Returns true if another pool thread may work.
-    pub(super) fn has_permit(&self) -> bool {
-        let samples = self.flights.back().map_or(0, |flight| flight.samples);
-        self.threads.saturating_sub(self.consumers_working) < self.pool_threads(samples)
-    }
-
-    /// Returns how many idle threads to wake for so many samples. `others` threads work on them already;
-    /// threads that are woken and on their way count too.
-    pub(super) fn threads_to_wake(&mut self, samples: usize, others: usize) -> usize {
-        let coming = self.threads + self.woken;
-        let free = self.pool_threads(samples).saturating_sub(coming);
-        let pieces = samples.div_ceil(self.chunk()).max(1);
-        let threads_to_wake = pieces.saturating_sub(others).min(free);
-        self.woken += threads_to_wake;
-        threads_to_wake
-    }
-
-    /// Returns the number of samples per claim.
-    pub(super) fn chunk(&self) -> usize {
-        self.cost.chunk(self.limits.max_chunk)
-    }
-
     /// Returns true if the planned and fetched bytes leave room to fetch ahead.
     pub(super) fn is_within_budget(&self) -> bool {
         self.planned_bytes.saturating_add(self.fetched_bytes) <= self.limits.budget_bytes
-    }
-
-    /// Returns true if the permits of one stage can stop threads that have work in the other stage.
-    pub(super) fn has_tight_stages(&self) -> bool {
-        self.limits.fetch.min(self.limits.compute) < self.limits.threads
-    }
-
-    /// Moves a thread that fetched on to computing, if it has samples and a permit is free; returns true if
-    /// it moved.
-    pub(super) fn fetched_to_compute(&mut self, wanted: bool) -> bool {
-        self.fetching -= 1;
-        let may = wanted && self.computing < self.limits.compute;
-        self.computing += usize::from(may);
-        may
-    }
-
-    /// Counts a thread out; `computing` if it was computing.
-    pub(super) fn leave(&mut self, computing: bool) {
-        self.computing -= usize::from(computing);
-        self.threads -= 1;
-        self.note_threads();
     }
 
     /// Records, from now on, how many threads work, and how many may while a task is in flight.

@@ -4,7 +4,6 @@
 //! first part is available before the rest is drawn. Invariant: the batches of a [`Slicer`] are exactly those of
 //! torch's `BatchSampler` over the same indices.
 
-mod coming;
 mod permutation;
 mod remaining;
 mod swaps;
@@ -15,8 +14,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use coming::Rest;
-pub use permutation::Permutation;
+pub use permutation::{Permutation, Rest};
 
 /// The indices of one batch, or a chunk of an epoch: a span, or a slice of a shared list.
 #[derive(Clone, Debug)]

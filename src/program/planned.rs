@@ -175,7 +175,9 @@ pub struct Budget {
     depth: AtomicUsize,
     /// A number of samples, and the maximum planned size of a batch of so many, if it is known.
     most: Mutex<(usize, Option<usize>)>,
-    /// Size of the largest batch so far, in bytes.
+    /// Size of all batches so far, in bytes.
+    batch_bytes: AtomicU64,
+    /// Size of the largest of them.
     largest_bytes: AtomicU64,
     /// Number of batches planned to take more than the whole budget.
     oversize: AtomicU64,
@@ -188,6 +190,7 @@ impl Budget {
             bytes,
             depth: AtomicUsize::new(depth),
             most: Mutex::new((0, Some(0))),
+            batch_bytes: AtomicU64::new(0),
             largest_bytes: AtomicU64::new(0),
             oversize: AtomicU64::new(0),
         }
@@ -238,8 +241,14 @@ impl Budget {
 
     /// Records the size of a finished batch.
     pub fn took(&self, bytes: usize) {
+        self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.largest_bytes
             .fetch_max(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the size of all batches so far, in bytes.
+    pub fn batch_bytes(&self) -> u64 {
+        self.batch_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the size of the largest batch so far, in bytes.

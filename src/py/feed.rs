@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList, PyRange};
+use pyo3::types::{PyIterator, PyList};
 
+use super::order;
 use super::outcome::{Made, visit_made};
-use super::{index, tensor};
 use crate::order::{Indices, Position, Slicer};
 use crate::program::Planned;
 use crate::sync::{Mutex, lock};
@@ -226,7 +226,7 @@ impl Source {
             Source::Order { chunks, slicer } => {
                 while slicer.needs_chunk() {
                     match next(chunks.bind(py))? {
-                        Some(chunk) => slicer.push(read_chunk(&chunk)?),
+                        Some(chunk) => slicer.push(order::read_chunk(&chunk)?),
                         None => slicer.end(),
                     }
                 }
@@ -291,8 +291,8 @@ fn task_of(
         } else {
             task
         };
-        let state = marks.then(|| index::marks(&task)).transpose()?;
-        let pulled = match (index::read(&task, batched, tensors, below)?, fetch) {
+        let state = marks.then(|| order::marks(&task)).transpose()?;
+        let pulled = match (order::read_indices(&task, batched, tensors, below)?, fetch) {
             (Some(indices), _) => Pulled::native(indices),
             (None, Some(fetch)) => Pulled::made(Ok(fetch.call1((task,))?.unbind())),
             (None, None) => Pulled::native(Indices::list([])),
@@ -300,18 +300,4 @@ fn task_of(
         Ok(Pulled { state, ..pulled })
     };
     read().unwrap_or_else(|error| Pulled::made(Err(error.into_value(py))))
-}
-
-/// Reads one chunk of an epoch's order: an int64 tensor, or a range.
-fn read_chunk(chunk: &Bound<'_, PyAny>) -> PyResult<Indices> {
-    let Ok(range) = chunk.cast::<PyRange>() else {
-        return tensor::indices(chunk).map(Indices::list);
-    };
-    let start: i64 = range.getattr("start")?.extract()?;
-    let stop: i64 = range.getattr("stop")?.extract()?;
-    let step: i64 = range.getattr("step")?.extract()?;
-    if step != 1 {
-        return Err(PyTypeError::new_err("a range of indices must have step 1"));
-    }
-    Ok(Indices::Span(start..stop.max(start)))
 }

@@ -132,13 +132,18 @@ pub(super) fn check_interrupts(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
 
-/// Waits for a batch, detached, checking for signals; None if no batch is in flight.
-pub(super) fn wait_for_batch(
+/// Takes a batch; if none is ready, waits for it detached, checking for signals. None if no batch is in flight.
+pub(super) fn take_batch(
     py: Python<'_>,
     core: &Uninherited<Stream<Run>>,
     requests: Option<&RequestQueue>,
     timeout_s: f64,
 ) -> PyResult<Option<Ready<Finished>>> {
+    match core.here()?.take(Duration::ZERO) {
+        Taken::Ready(ready) => return Ok(Some(ready)),
+        Taken::Exhausted => return Ok(None),
+        Taken::Waiting => {}
+    }
     let begun = Instant::now();
     let mut slices = LOOK;
     loop {

@@ -14,15 +14,14 @@ mod files;
 mod foreign;
 mod form;
 mod generators;
-mod index;
 mod interrupts;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod link;
 mod lists;
+mod order;
 mod outcome;
 mod pack;
 mod pad;
-mod permutation;
 mod picture;
 mod plan;
 mod process;
@@ -88,7 +87,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pack::Pack>()?;
     module.add_class::<pad::Pad>()?;
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
-    module.add_class::<permutation::Permutation>()?;
+    module.add_class::<order::Permutation>()?;
     module.add_class::<picture::Picture>()?;
     module.add_class::<plan::Lengths>()?;
     module.add_class::<plan::Epoch>()?;

@@ -1,6 +1,6 @@
 //! The batches of one iterator, as Python takes them.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyStopIteration;
@@ -12,7 +12,7 @@ use super::error::quietly;
 use super::feed::{Feed, Pulled, Source};
 use super::foreign::RequestQueue;
 use super::form::Unit;
-use super::interrupts::wait_for_batch;
+use super::interrupts::take_batch;
 use super::outcome::{LastOutcome, MadeBatches, Outcome};
 use super::program::Program;
 use super::snapshot::Snapshot;
@@ -20,15 +20,14 @@ use super::steps::Spans;
 use super::tensor;
 use super::tune::{Watch, Window};
 use crate::Error;
-use crate::collate::{Dense, Field};
+use crate::collate::Field;
 use crate::decode::Switches;
 use crate::fork::Uninherited;
-use crate::memory::Destination;
 use crate::order::{Indices, Position, Slicer};
 use crate::program::{self, Budget, Finished, Options, Planned, Run, Task, Tolerance};
 use crate::spans::Recording;
 use crate::stats::Stats;
-use crate::stream::{self, Limits, Taken};
+use crate::stream::{self, Limits};
 use crate::sync::{Mutex, lock};
 
 type Core = stream::Stream<Run>;
@@ -50,7 +49,6 @@ pub(super) struct Stream {
     /// None where bad samples raise.
     outcome: Option<LastOutcome>,
     budget: Budget,
-    batch_bytes: AtomicU64,
     /// The size above which batches are checked, and what checks them.
     check: Option<(usize, Py<PyAny>)>,
     /// Tasks to pull ahead of the batches taken.
@@ -142,7 +140,6 @@ impl Stream {
             state: Mutex::new(None),
             outcome,
             budget: Budget::new(budget_bytes, limits.depth),
-            batch_bytes: AtomicU64::new(0),
             check,
             ahead: AtomicUsize::new(depth),
             last_window: moment,
@@ -210,13 +207,8 @@ impl Stream {
         if let Some(requests) = &self.requests {
             requests.serve(py)?;
         }
-        let ready = match core.take(Duration::ZERO) {
-            Taken::Ready(ready) => ready,
-            Taken::Exhausted => return Err(PyStopIteration::new_err(())),
-            Taken::Waiting => match wait_for_batch(py, &self.core, self.requests(), timeout_s)? {
-                Some(ready) => ready,
-                None => return Err(PyStopIteration::new_err(())),
-            },
+        let Some(ready) = take_batch(py, &self.core, self.requests(), timeout_s)? else {
+            return Err(PyStopIteration::new_err(()));
         };
         lock(&self.position).hand_over(ready.seq);
         let old = std::mem::replace(&mut *lock(&self.state), ready.state);
@@ -246,10 +238,12 @@ impl Stream {
             return Ok(py.None().into_bound(py));
         }
         let bytes: usize = fields.iter().map(Field::bytes).sum();
-        self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.budget.took(bytes);
         let (program, unit) = (self.program.get(), Unit::of_stream(self.batched));
-        program.build(py, fields, unit, |field| self.tensor(py, field))
+        let allocate = self.allocate.as_ref();
+        program.build(py, fields, unit, |field| {
+            tensor::of_field_by(py, field, allocate)
+        })
     }
 
     fn watch(&self, seconds: f64, batches: i64, look: Py<PyAny>) {
@@ -315,7 +309,7 @@ impl Stream {
         let moment = self.snapshot(self.core.here()?.stats());
         let dict = moment.counters(py)?;
         for (name, count) in [
-            ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
+            ("batch_bytes", self.budget.batch_bytes()),
             ("oversize_batches", self.budget.oversize()),
         ] {
             dict.set_item(name, count)?;
@@ -456,17 +450,6 @@ impl Stream {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Makes the tensor of a field.
-    fn tensor(&self, py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
-        let (Some(allocate), Destination::Lease(lease)) = (&self.allocate, &field.memory) else {
-            return tensor::of_field(py, field);
-        };
-        // The shape was unknown before: copy once, now that it is known.
-        let mut memory = tensor::allocated(allocate.bind(py), &field.shape, field.dtype)?;
-        py.detach(|| memory.bytes_mut().copy_from_slice(lease));
-        tensor::of_field(py, Dense { memory, ..field })
     }
 }
 

@@ -26,6 +26,20 @@ pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
     }
 }
 
+/// Makes the tensor of a field in memory from `allocate`, if there is one; its shape may have been unknown before.
+pub(super) fn of_field_by(
+    py: Python<'_>,
+    field: Dense,
+    allocate: Option<&Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let (Some(allocate), Destination::Lease(lease)) = (allocate, &field.memory) else {
+        return of_field(py, field);
+    };
+    let mut memory = allocated(allocate.bind(py), &field.shape, field.dtype)?;
+    py.detach(|| memory.bytes_mut().copy_from_slice(lease));
+    of_field(py, Dense { memory, ..field })
+}
+
 /// Has `allocate` make the tensor of a field, to be written.
 pub(super) fn allocated(
     allocate: &Bound<'_, PyAny>,

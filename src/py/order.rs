@@ -1,20 +1,83 @@
-//! Reads a sampler's indices that are plain integers: those that mean the same to every dataset.
+//! The order of samples at the boundary: permutations that Python draws, chunks of an epoch's order, and the indices
+//! of a sampler that are plain integers, which mean the same to every dataset.
 //!
 //! A bool, a slice, a list or an array may be an index too, but only the dataset knows what it means.
 
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyType};
+use pyo3::types::{PyInt, PyRange, PyType};
 
-use crate::order::Indices;
+use super::interrupts::SLICE;
+use super::{dlpack, tensor};
+use crate::memory::{Dtype, lease};
+use crate::order::{self, Indices};
+use crate::sync::{Mutex, lock};
+
+/// See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Permutation(Mutex<order::Permutation>);
+
+#[pymethods]
+impl Permutation {
+    #[new]
+    #[pyo3(signature = (length, seed, skip=0, ranks=1))]
+    fn new(
+        py: Python<'_>,
+        length: usize,
+        seed: u64,
+        skip: usize,
+        ranks: u32,
+    ) -> PyResult<Permutation> {
+        let made = py.detach(|| order::Permutation::new(length, seed, skip, ranks));
+        let made = made.ok_or_else(|| {
+            let most = order::Permutation::MOST;
+            PyValueError::new_err(format!("no permutation of {length}; at most of {most}"))
+        })?;
+        Ok(Permutation(Mutex::new(made)))
+    }
+
+    #[classattr]
+    const MOST: u32 = order::Permutation::MOST;
+
+    fn draw(&self, py: Python<'_>, count: usize) -> PyResult<Py<PyAny>> {
+        // Waits without this lock, which a thread holds only while it is attached.
+        let awaited = lock(&self.0).awaited(count);
+        if let Some(rest) = awaited {
+            while !py.detach(|| rest.wait(SLICE)) {
+                py.check_signals()?;
+            }
+        }
+        let mut permutation = lock(&self.0);
+        let count = count.min(permutation.left());
+        let mut memory = lease(8 * count)?;
+        permutation.draw(memory.as_chunks_mut().0);
+        drop(permutation);
+        dlpack::tensor(py, memory, &[count], Dtype::Int64)
+    }
+}
+
+/// Reads one chunk of an epoch's order: an int64 tensor, or a range.
+pub(super) fn read_chunk(chunk: &Bound<'_, PyAny>) -> PyResult<Indices> {
+    let Ok(range) = chunk.cast::<PyRange>() else {
+        return tensor::indices(chunk).map(Indices::list);
+    };
+    let start: i64 = range.getattr("start")?.extract()?;
+    let stop: i64 = range.getattr("stop")?.extract()?;
+    let step: i64 = range.getattr("step")?.extract()?;
+    if step != 1 {
+        return Err(PyTypeError::new_err("a range of indices must have step 1"));
+    }
+    Ok(Indices::Span(start..stop.max(start)))
+}
 
 /// Reads the indices of a task, or its one index; None if one of them is not plain.
 ///
 /// `tensors` says whether an int64 tensor without dimensions is plain: it is where a batch is made of single
 /// samples, but not where the dataset is indexed with a list of them. With `below`, only ints from 0 to below
 /// it are plain.
-pub(super) fn read(
+pub(super) fn read_indices(
     task: &Bound<'_, PyAny>,
     batched: bool,
     tensors: bool,

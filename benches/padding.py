@@ -8,7 +8,7 @@ fast ones several epochs.
 Limit: the bytes of all batches, copied once.
 
 The split of one `next()` when its batch lies ready: differences between medians of the consumer's own processor
-time, as in `rows.py`. Python = Loader - stream; sampler = order fed - indices given; a tensor = half of what
+time, as in `rows.py`. Python = Loader - stream; sampler = order fed - order pulled before; a tensor = half of what
 mask and lengths cost; hand-over = what remains.
 """
 
@@ -202,16 +202,17 @@ def split(column: Any) -> dict[str, Callable[[], dict[str, float]]]:
         if fed:
             made.feed(iter([torch.randperm(LISTS)]), BATCH_SIZE, False, depth)
         else:
-            for batch in torch.randperm(LISTS).split(BATCH_SIZE)[: NEXTS + 10]:
-                made.submit(batch.tolist())
+            batches = NEXTS + 10
+            order = torch.randperm(LISTS)[: batches * BATCH_SIZE]
+            made.feed(iter([order]), BATCH_SIZE, False, batches)
         return functools.partial(made.take, 0.0)
 
     bare = {"mask": None, "lengths": False}
     variants = {
         "next(Loader)": loader,
         "take, fed": functools.partial(stream, {}, fed=True),
-        "take, submitted": functools.partial(stream, {}, fed=False),
-        "take, submitted, no mask and lengths": functools.partial(stream, bare, fed=False),
+        "take, pulled": functools.partial(stream, {}, fed=False),
+        "take, pulled, no mask and lengths": functools.partial(stream, bare, fed=False),
     }
     return {name: functools.partial(timed, variant) for name, variant in variants.items()}
 
@@ -226,10 +227,10 @@ def timed(make: Callable[[], Callable[[], Any]]) -> dict[str, float]:
 
 def parts(figures: Figures) -> Figures:
     """Returns the parts of one `next()`, from the variants' medians."""
-    whole, fed, submitted, bare = (median(figures, who, OWN) for who in figures)
-    tensor = (submitted - bare) / 2
+    whole, fed, pulled, bare = (median(figures, who, OWN) for who in figures)
+    tensor = (pulled - bare) / 2
     shares = {
-        "sampler": fed - submitted,
+        "sampler": fed - pulled,
         "hand-over": bare - tensor,
         "three tensors made": 3 * tensor,
         "Python": whole - fed,

@@ -7,9 +7,9 @@ fastest that its documentation offers: a BatchSampler as sampler, batch_size=Non
 that is indexed by the whole batch.
 
 The split: differences between medians of the consumer's own CPU time in the whole next(), in
-the native stream alone with its index order (`feed`), in the stream with indices given before
-(`submit`), and with one and with three fields. Python = Loader - stream; sampler = feed -
-submit; a tensor = half of what two more cost; hand-over (a thread woken included) = what remains.
+the native stream alone with its index order (fed), in the stream with all of it pulled before
+(pulled), and with one and with three fields. Python = Loader - stream; sampler = fed -
+pulled; a tensor = half of what two more cost; hand-over (a thread woken included) = what remains.
 "off the CPU" is the rest of the median wall time: a woken thread that is put on the consumer's
 own core and runs first.
 """
@@ -90,9 +90,9 @@ class Split:
         return {
             "next(Loader)": self._whole,
             "take, fed": functools.partial(self._fed, fields=2),
-            "take, submitted": functools.partial(self._submitted, fields=2),
-            "take, submitted, one field": functools.partial(self._submitted, fields=1),
-            "take, submitted, three fields": functools.partial(self._submitted, fields=3),
+            "take, pulled": functools.partial(self._pulled, fields=2),
+            "take, pulled, one field": functools.partial(self._pulled, fields=1),
+            "take, pulled, three fields": functools.partial(self._pulled, fields=3),
         }
 
     def _whole(self) -> dict[str, float]:
@@ -107,11 +107,11 @@ class Split:
         stream.feed(iter([torch.randperm(ROWS)]), self._batch_size, False, 4)
         return self._ready(functools.partial(stream.take, 0.0))
 
-    def _submitted(self, fields: int) -> dict[str, float]:
+    def _pulled(self, fields: int) -> dict[str, float]:
         stream = self._stream(fields)
-        order = torch.randperm(ROWS).split(self._batch_size)
-        for batch in order[: self._count + 10]:
-            stream.submit(batch.tolist())
+        batches = self._count + 10
+        order = torch.randperm(ROWS)[: batches * self._batch_size]
+        stream.feed(iter([order]), self._batch_size, False, batches)
         return self._ready(functools.partial(stream.take, 0.0))
 
     def _ready(self, take: Callable[[], Any]) -> dict[str, float]:
@@ -138,13 +138,13 @@ class Split:
 
 def parts(figures: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list[float]]]:
     """Returns the parts of one next(), from the variants' medians."""
-    whole, fed, submitted, one, three = (median(figures, who, OWN) for who in figures)
+    whole, fed, pulled, one, three = (median(figures, who, OWN) for who in figures)
     usual = median(figures, "next(Loader)", READY)
     tensor = (three - one) / 2
     split = {
-        "sampler": fed - submitted,
+        "sampler": fed - pulled,
         "hand-over": one - tensor,
-        "two tensors made": submitted - one + tensor,
+        "two tensors made": pulled - one + tensor,
         "Python": whole - fed,
         "off the CPU": usual - whole,
         "sum: one next(), median": usual,

@@ -276,8 +276,6 @@ class Stream:
         With `marks` the state of a batch has a byte for each index: 0 for a `Filler`, else 1.
         An error of the iterator itself is raised at once.
         """
-    def submit(self, indices: list[int], state: bytes | None = None) -> None:
-        """Adds a task by hand: one batch of these indices."""
     def take(self, timeout_s: float) -> Any:
         """Returns the next batch; waits for it detached from the interpreter.
 

@@ -1,4 +1,4 @@
-//! The source of a stream's tasks: an order to slice, batches of a sampler, or single submissions.
+//! The source of a stream's tasks: an order to slice, or batches of a sampler.
 
 use std::collections::VecDeque;
 
@@ -77,7 +77,6 @@ struct Inner {
 }
 
 /// Tasks that are pulled but not in flight: indices only, no memory for batches.
-#[derive(Default)]
 pub(super) struct Feed(Mutex<Inner>);
 
 impl Feed {
@@ -96,10 +95,6 @@ impl Feed {
     pub(super) fn set(&self, source: Source) {
         let old = lock(&self.0).source.replace(source);
         drop(old);
-    }
-
-    pub(super) fn push(&self, pulled: Pulled) {
-        lock(&self.0).add(pulled);
     }
 
     /// Pulls the next task, if the source has one. An error of the source takes the place of that task.
@@ -251,7 +246,7 @@ impl Source {
 
 impl Pulled {
     /// Makes a task for a native batch.
-    pub(super) fn native(indices: Indices) -> Pulled {
+    fn native(indices: Indices) -> Pulled {
         Pulled {
             skip_to: None,
             first: 0,

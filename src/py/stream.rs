@@ -186,16 +186,6 @@ impl Stream {
         self.pull(py, ahead)
     }
 
-    #[pyo3(signature = (indices, state=None))]
-    fn submit(&self, py: Python<'_>, indices: Vec<i64>, state: Option<&[u8]>) -> PyResult<()> {
-        self.core.here()?;
-        self.feed.push(Pulled {
-            state: state.map(Box::from),
-            ..Pulled::native(Indices::list(indices))
-        });
-        self.admit(py)
-    }
-
     fn take<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
         let core = self.core.here()?;
         if core.is_orphaned() {

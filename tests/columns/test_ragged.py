@@ -17,6 +17,7 @@ from fastload.columns import Ragged, Rows
 from fastload.memory import layout
 from tests.shared.compare import MANY_WORKERS, assert_same, mapped, outcomes
 from tests.shared.sizes import SIZES
+from tests.shared.streams import feed
 
 pytestmark = MANY_WORKERS
 
@@ -78,7 +79,7 @@ def loaded(column, form, indices, *, batched=True):
     program = _lib.Program([column], {"x": _lib.Leaf(0, form)})
     limits = {"depth": 1, "budget_bytes": 1 << 20, "threads": 2, "fetch": 2, "compute": 2}
     stream = _lib.Stream(program, batched=batched, **limits)
-    stream.submit(indices)
+    feed(stream, *([indices] if batched else indices))
     return stream.take(0)["x"], [program.sample(index)["x"] for index in indices]
 
 

@@ -14,6 +14,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 from fastload import _lib
 from fastload.memory import layout
 from tests.shared.compare import assert_same
+from tests.shared.streams import feed
 
 
 def rows(array):
@@ -52,8 +53,7 @@ def test_any_nesting_gives_the_batches_of_torch(data):
     order = data.draw(st.permutations(range(len(theirs))))
     batches = [order[at : at + 4] for at in range(0, len(order), 4)]
     got = stream(program)
-    for batch in batches:
-        got.submit(batch)
+    feed(got, *batches)
     assert_same([got.take(0) for _ in batches], list(DataLoader(theirs, batch_sampler=batches)))
     assert_same([program.sample(index) for index in order], [theirs[index] for index in order])
 
@@ -128,7 +128,7 @@ def test_images_are_selected_and_put_together(photographs):
     program = _lib.Program([column, rows(np.arange(12))], (0, 1))
     found = stream(program)
     order = [11, 0, 3, 7, 1, 0]
-    found.submit(order)
+    feed(found, order)
     images, numbers = found.take(0)
     want = [levels[4], levels[1], *levels, *levels]
     assert [brightness(image) for image in images] == [want[index] for index in order]

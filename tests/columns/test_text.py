@@ -8,6 +8,7 @@ import torch
 
 from fastload import _lib
 from fastload.memory import layout
+from tests.shared.streams import feed
 
 WORDS = ["a", "", "grün", "日本", "🙂 end", "a"]
 Pair = namedtuple("Pair", "text number")
@@ -29,7 +30,7 @@ def loaded(column, template, indices, *, batched=True):
     program = _lib.Program([column, rows(np.arange(len(column)))], template)
     limits = {"depth": 1, "budget_bytes": 1 << 20, "threads": 2, "fetch": 2, "compute": 2}
     stream = _lib.Stream(program, batched=batched, **limits)
-    stream.submit(indices)
+    feed(stream, *([indices] if batched else indices))
     return stream.take(0), [program.sample(index) for index in indices]
 
 

@@ -18,6 +18,7 @@ from fastload.images import foreign
 from fastload.machine import pillow
 from tests.shared.compare import MANY_WORKERS, assert_same, outcomes
 from tests.shared.sizes import SIZES
+from tests.shared.streams import feed
 
 from .foreign import KINDS, Plain, dataset, write
 
@@ -70,7 +71,7 @@ def test_draws_are_those_of_a_native_file(tmp_path: Path):
             seed=5,
             foreign=foreign.server(dataset(paths)),
         )
-        stream.submit(list(range(len(paths))))
+        feed(stream, range(len(paths)))
         batch = stream.take(0)
         stream.close()
         assert_same(batch, torch.stack(one_by_one))
@@ -116,7 +117,7 @@ def test_the_right_file_behind_columns_over_columns(tmp_path: Path):
     asker = dataset(paths)
     stream = _lib.Stream(program, batched=True, foreign=foreign.server(asker), **limits)
     order = [9, 0, 4, 6, 0, 8, 2, 1]
-    stream.submit(order)
+    feed(stream, order)
     batch = stream.take(0)
     assert sum(stream.stats()["pillow_fallbacks"].values()) == 9
     stream.close()

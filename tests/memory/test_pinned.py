@@ -17,6 +17,7 @@ from fastload import _lib
 from fastload.columns import Image, Ragged, Rows
 from tests.shared.compare import assert_same
 from tests.shared.photographs import write_photographs
+from tests.shared.streams import feed
 
 NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 
@@ -94,8 +95,7 @@ def test_a_field_of_unknown_shape_is_copied_once_it_is_known(tmp_path: Path):
     data = fastload.Dataset((Image(paths), Rows(torch.arange(3))))
     made = Tensors()
     batches = stream(data, made, batched=False)
-    for index in range(3):
-        batches.submit([index])
+    feed(batches, *range(3))
     for index in range(3):
         image, label = batches.take(10.0)
         assert torch.equal(image, data[index][0])
@@ -173,7 +173,7 @@ def test_parts_of_padded_fields_are_put_into_tensors_that_were_made_for_them():
     program = fastload.lanes.choose(fastload.Loader(data, 3, collate_fn=collate)).program
     tensors = Tensors()
     batches = stream(data, tensors, program=program)
-    batches.submit([0, 1, 2])
+    feed(batches, range(3))
     batch = batches.take(30)
     assert_same(batch, collate([data[index] for index in range(3)]))
     parts = [

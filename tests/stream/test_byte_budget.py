@@ -10,6 +10,7 @@ from tests.memory.test_pinned import Tensors
 from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.sizes import SIZES
+from tests.shared.streams import feed
 
 pytestmark = MANY_WORKERS
 
@@ -31,8 +32,7 @@ def stream(program, indices, *, budget, depth=4, allocate=None):
         compute=1,
         allocate=allocate,
     )
-    for batch in indices:
-        made.submit(batch)
+    feed(made, *indices)
     return made
 
 

@@ -9,6 +9,7 @@ import torch
 from fastload import _lib
 from tests.shared.compare import assert_same
 from tests.shared.plans import column, photograph
+from tests.shared.streams import feed
 
 FLIPS = (
     ("apply", 0.5, [("invert",)]),
@@ -34,25 +35,17 @@ def stream(**changes: Any) -> _lib.Stream:
 
 
 def batches(source: _lib.Stream, tasks: list[list[int]]) -> list[torch.Tensor]:
-    for task in tasks:
-        source.submit(task)
+    feed(source, *tasks)
     return [source.take(10) for _ in tasks]
 
 
 @pytest.mark.parametrize("first", range(len(BATCHES)))
-@pytest.mark.parametrize("fed", [False, True])
-def test_a_stream_that_starts_later_draws_what_the_whole_one_draws(first: int, *, fed: bool):
+def test_a_stream_that_starts_later_draws_what_the_whole_one_draws(first: int):
     whole = batches(stream(), BATCHES)
     assert len(torch.unique(torch.cat(whole), dim=0)) > 10
     place = sum(map(len, BATCHES[:first]))
     source = stream(first_seq=first, first_place=place)
-    if fed:
-        tasks = iter(BATCHES[first:])
-        source.feed_batches(tasks, fetch=list, ahead=len(BATCHES), tensors=False)
-        rest = [source.take(10) for _ in BATCHES[first:]]
-    else:
-        rest = batches(source, BATCHES[first:])
-    assert_same(rest, whole[first:])
+    assert_same(batches(source, BATCHES[first:]), whole[first:])
 
 
 def test_places_count_samples_that_could_not_be_begun():
@@ -68,8 +61,7 @@ def test_places_count_samples_that_could_not_be_begun():
         return torch.empty(shape, dtype=getattr(torch, dtype))
 
     source = stream(allocate=allocate)
-    for task in BATCHES:
-        source.submit(task)
+    feed(source, *BATCHES)
     assert_same(source.take(10), whole[0])
     with pytest.raises(RuntimeError, match="no page-locked memory"):
         source.take(10)
@@ -78,19 +70,19 @@ def test_places_count_samples_that_could_not_be_begun():
 
 @pytest.mark.own_sizes
 def test_a_thread_that_comes_between_swaps_nothing():
-    """Another thread submits a task while one waits for its memory: order and places stay."""
+    """Another thread pulls a task while one waits for its memory: order and places stay."""
     whole = batches(stream(depth=9), BATCHES[:3])
     others: list[threading.Thread] = []
 
     def allocate(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
         if not others:
-            for task in BATCHES[1:3]:
-                others.append(threading.Thread(target=source.submit, args=(task,)))
+            for depth in (2, 3):  # each pulls one more
+                others.append(threading.Thread(target=source.set_depth, args=(depth,)))
                 others[-1].start()
                 others[-1].join()
         return torch.empty(shape, dtype=getattr(torch, dtype))
 
-    source = stream(depth=9, allocate=allocate)
-    source.submit(BATCHES[0])
+    source = stream(depth=1, allocate=allocate)
+    source.feed_batches(iter(BATCHES[:3]), fetch=list, ahead=1, tensors=False)
     assert len(others) == 2
     assert_same([source.take(10) for _ in range(3)], whole)

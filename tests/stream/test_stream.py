@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from fastload import _lib
+from fastload.batching.filler import Filler
 from tests.shared.compare import assert_same
 from tests.shared.photographs import encoded, fifo, write_photographs
+from tests.shared.streams import feed
 
 COUNT = 1000
 VALUES = torch.arange(COUNT * 4, dtype=torch.float32).reshape(COUNT, 4)
@@ -85,11 +87,10 @@ def test_a_program_refuses_what_does_not_fit():
         _lib.Program([rows(VALUES)], "0")
 
 
-def test_submitted_tasks_come_in_their_order():
+def test_tasks_come_in_their_order():
     source = stream()
     order = torch.randperm(COUNT).split(7)
-    for indices in order:
-        source.submit(indices.tolist())
+    feed(source, *(indices.tolist() for indices in order))
     for indices, batch in zip(order, drain(source), strict=True):
         assert_same(batch, VALUES[indices])
 
@@ -98,20 +99,24 @@ def test_a_task_may_come_after_the_end():
     source = stream()
     with pytest.raises(StopIteration):
         source.take(1)
-    source.submit([5])
+    feed(source, [5])
     assert_same(source.take(1), VALUES[5:6])
     with pytest.raises(StopIteration):
         source.take(1)
 
 
+def marked(number: int, marks: bytes) -> list[int]:
+    """Returns a task whose state is `marks`: of one index, again and again."""
+    return [number if mark else Filler(number) for mark in marks]
+
+
 def test_state_travels_with_its_batch():
     source = stream(first_seq=100)
-    states = [None, b"", b"\x00\xff", b"x" * 100_000, None]
+    states = [b"\x01", b"\x00", b"\x00\x01", b"\x01\x00" * 5_000, b"\x01"]
     assert source.state() is None
+    feed(source, *map(marked, range(5), states), marks=True)
     for number, state in enumerate(states):
-        source.submit([number], state)
-    for number, state in enumerate(states):
-        assert_same(source.take(10), VALUES[number : number + 1])
+        assert_same(source.take(10), VALUES[[number] * len(state)])
         assert source.state() == state
     with pytest.raises(StopIteration):
         source.take(10)
@@ -120,22 +125,20 @@ def test_state_travels_with_its_batch():
 
 def test_state_is_that_of_the_batch_taken_also_out_of_order():
     source = stream(in_order=False)
-    for number in range(50):
-        source.submit([number], bytes([number]))
+    states = [bytes(map(int, f"{number:06b}")) for number in range(50)]
+    feed(source, *map(marked, range(50), states), marks=True)
     seen = []
     for batch in drain(source):
-        assert source.state() == bytes([int(batch[0, 0]) // 4])
+        assert source.state() == states[int(batch[0, 0]) // 4]
         seen.append(source.state())
-    assert sorted(seen) == [bytes([number]) for number in range(50)]
+    assert sorted(seen) == states
 
 
 @pytest.mark.parametrize("first_seq", [0, 1, 41, 2**40])
 def test_a_stream_starts_at_any_number(first_seq: int):
     """Errors tell it; order and contents do not depend on it."""
     source = stream(first_seq=first_seq)
-    source.submit([1])
-    source.submit([COUNT])
-    source.submit([2])
+    feed(source, [1], [COUNT], [2])
     assert_same(source.take(10), VALUES[1:2])
     with pytest.raises(IndexError) as caught:
         source.take(10)
@@ -247,22 +250,18 @@ def test_permits_and_depth_change_from_another_thread():
 def test_raised_permits_pass_a_blocked_reader(tmp_path: Path):
     """One permit waits for a file; with a second one the later batches are made."""
     paths = [str(path) for path in write_photographs(tmp_path, 4)]
-    made = _lib.Program([_lib.Image(paths, "RGB", [], ("bytes", "hwc"))], 0)
+    images = _lib.Image(paths, "RGB", [], ("bytes", "hwc"))
+    made = _lib.Program([images, rows(torch.arange(4))], (0, 1))
     with fifo(Path(paths[0])) as pipe:
         source = stream(made, depth=4, threads=1, fetch=1, compute=1, in_order=False)
-        for number in range(4):
-            source.submit([number], bytes([number]))
+        feed(source, *([number] for number in range(4)))
         with pytest.raises(RuntimeError, match="timed out"):
             source.take(0.3)
         source.set_permits(2, 2, 2)
-        seen = []
-        for _ in range(3):
-            source.take(10)
-            seen.append(source.state())
-        assert sorted(seen) == [b"\x01", b"\x02", b"\x03"]
+        seen = [source.take(10)[1].item() for _ in range(3)]
+        assert sorted(seen) == [1, 2, 3]
         pipe.write_bytes(encoded(0))
-        source.take(10)
-        assert source.state() == b"\x00"
+        assert source.take(10)[1].item() == 0
 
 
 @pytest.mark.own_sizes
@@ -310,7 +309,7 @@ def test_close_wakes_who_waits(tmp_path: Path):
     made = _lib.Program([_lib.Image([str(path)], "RGB", [], ("bytes", "hwc"))], 0)
     with fifo(path):
         source, woken = stream(made), threading.Event()
-        source.submit([0])
+        feed(source, [0])
 
         def wait() -> None:
             try:
@@ -350,7 +349,7 @@ def test_a_wait_lets_other_threads_run(tmp_path: Path):
     made = _lib.Program([_lib.Image([str(path)], "RGB", [], ("bytes", "hwc"))], 0)
     with fifo(path):
         source, turns, stop = stream(made), [0], threading.Event()
-        source.submit([0])
+        feed(source, [0])
 
         def run() -> None:
             while not stop.is_set():

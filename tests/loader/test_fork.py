@@ -167,7 +167,6 @@ def test_a_child_has_no_threads_until_it_loads():
     def child() -> None:
         assert _lib.pool_threads() == 0
         _lib.park()
-        _lib.trim_memory()
         assert len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
         check(loader())
         next(iter(busy))

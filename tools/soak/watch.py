@@ -93,8 +93,7 @@ def settle(before: Held) -> Held:
 
 def _let_go() -> None:
     gc.collect()
-    _lib.park()
-    _lib.trim_memory()
+    _lib.park()  # and gives memory kept for reuse back
 
 
 def more(now: Held, before: Held) -> list[str]:
@@ -151,7 +150,6 @@ def full() -> dict[str, float]:
     """Returns what is dear to know; what the allocators keep is given back first."""
     gc.collect()
     _lib.park()
-    _lib.trim_memory()
     if _HAS_GLIBC:
         _libc.malloc_trim(0)
     sizes = memory_of(os.getpid())

@@ -2,7 +2,7 @@
 //! within the permits. What a sample costs decides how many a claim has, and whether the consumer makes them.
 
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::state::State;
 use super::work::{Chunk, Work};
@@ -94,38 +94,6 @@ pub fn is_cheap(sample_ns: f64, samples: usize) -> bool {
     sample_ns * (samples as f64) < CHEAP_NS
 }
 
-/// A running estimate of what a sample costs, in nanoseconds.
-#[derive(Debug)]
-pub(super) struct Cost(f64);
-
-impl Cost {
-    pub(super) fn of(sample_ns: f64) -> Cost {
-        Cost(sample_ns)
-    }
-
-    /// Updates the estimate with the time that `samples` samples took; `samples` is at least 1.
-    pub(super) fn observe(&mut self, samples: usize, elapsed_ns: f64) {
-        self.0 += WEIGHT * (elapsed_ns / samples as f64 - self.0);
-    }
-
-    /// Returns the number of samples per claim.
-    #[allow(clippy::cast_sign_loss)] // neither is negative
-    pub(super) fn chunk(&self, most: usize) -> usize {
-        let affordable = (CHUNK_NS / self.0.max(1.0)) as usize;
-        affordable.clamp(1, most.max(1))
-    }
-
-    /// Returns true if making a batch of `samples` samples is faster than waiting for it.
-    pub(super) fn is_cheap(&self, samples: usize) -> bool {
-        is_cheap(self.0, samples)
-    }
-
-    /// Returns true if so few samples are not worth waking a thread for.
-    pub(super) fn is_tiny(&self, samples: usize) -> bool {
-        self.0 * (samples as f64) < TINY_NS
-    }
-}
-
 impl<W: Work> State<W> {
     /// Returns true if the consumer should make the batch that it waits for rather than sleep.
     pub(super) fn is_cheap(&self) -> bool {
@@ -139,7 +107,7 @@ impl<W: Work> State<W> {
     /// Returns true if a consumer makes batches of so many samples itself. Never where samples are fetched: a
     /// read can block for an unbounded time.
     fn consumer_makes(&self, samples: usize) -> bool {
-        !self.fetches && self.cost.is_cheap(samples)
+        !self.fetches && is_cheap(self.sample_ns, samples)
     }
 
     /// Returns how many pool threads work on batches of so many samples: one fewer than permitted where the
@@ -155,6 +123,13 @@ impl<W: Work> State<W> {
         self.threads.saturating_sub(self.consumers_working) < self.pool_threads(samples)
     }
 
+    /// Returns true if a thread is to be woken for another batch, of so many samples.
+    pub(super) fn is_worth_a_wake_up(&self, samples: usize) -> bool {
+        let is_tiny = self.sample_ns * (self.unbegun as f64) < TINY_NS;
+        let may_wait = is_cheap(self.sample_ns, samples) && 2 * self.ready >= self.limits.depth;
+        !is_tiny && !may_wait
+    }
+
     /// Returns how many idle threads to wake for so many samples. `others` threads work on them already;
     /// threads that are woken and on their way count too.
     pub(super) fn threads_to_wake(&mut self, samples: usize, others: usize) -> usize {
@@ -167,8 +142,20 @@ impl<W: Work> State<W> {
     }
 
     /// Returns the number of samples per claim.
+    #[allow(clippy::cast_sign_loss)] // the cost is not negative
     pub(super) fn chunk(&self) -> usize {
-        self.cost.chunk(self.limits.max_chunk)
+        let affordable = (CHUNK_NS / self.sample_ns.max(1.0)) as usize;
+        affordable.clamp(1, self.limits.max_chunk.max(1))
+    }
+
+    /// Updates the cost of a sample.
+    pub(super) fn observe(&mut self, samples: usize, elapsed: Duration) {
+        if samples > 0 {
+            let newest_ns = elapsed.as_nanos() as f64 / samples as f64;
+            self.sample_ns += WEIGHT * (newest_ns - self.sample_ns);
+            let samples = samples as u32;
+            self.stats.computing.add(elapsed / samples, samples);
+        }
     }
 
     /// Returns true if the permits of one stage can stop threads that have work in the other stage.

@@ -15,7 +15,7 @@ use crate::spans::{Recording, Stage};
 use crate::stats::Stats;
 use crate::sync::Arc;
 
-use super::claims::{Body, Cost, Flight, Next};
+use super::claims::{Body, Flight, Next};
 use super::work::Work;
 use super::{Limits, Ready};
 
@@ -34,7 +34,7 @@ pub(super) struct State<W: Work> {
     /// Threads that were woken and have not claimed yet.
     pub(super) woken: usize,
     /// Batches that are finished and not taken.
-    ready: usize,
+    pub(super) ready: usize,
     /// Samples of batches that no thread has begun.
     pub(super) unbegun: usize,
     next_seq: u64,
@@ -46,7 +46,8 @@ pub(super) struct State<W: Work> {
     pub(super) threads: usize,
     pub(super) fetching: usize,
     pub(super) computing: usize,
-    pub(super) cost: Cost,
+    /// A running estimate of what a sample costs, in nanoseconds.
+    pub(super) sample_ns: f64,
     /// True if samples are fetched before they are computed.
     pub(super) fetches: bool,
 }
@@ -70,7 +71,7 @@ impl<W: Work> State<W> {
             threads: 0,
             fetching: 0,
             computing: 0,
-            cost: Cost::of(work.cost_ns()),
+            sample_ns: work.cost_ns(),
             fetches: work.fetches(),
         }
     }
@@ -124,12 +125,10 @@ impl<W: Work> State<W> {
         if self.flights.len() == 1 {
             self.note_threads();
         }
-        let is_not_worth_a_wake_up = self.cost.is_tiny(self.unbegun)
-            || self.cost.is_cheap(samples) && 2 * self.ready >= self.limits.depth;
-        let to_wake = if is_not_worth_a_wake_up {
-            0
-        } else {
+        let to_wake = if self.is_worth_a_wake_up(samples) {
             self.threads_to_wake(samples, 0)
+        } else {
+            0
         };
         (seq, to_wake)
     }
@@ -183,15 +182,6 @@ impl<W: Work> State<W> {
             let end = Instant::now();
             let begin = end.checked_sub(took(end)).unwrap_or(end);
             recording.add(seq, stage, begin, end);
-        }
-    }
-
-    /// Updates the cost of a sample.
-    pub(super) fn observe(&mut self, samples: usize, elapsed: Duration) {
-        if samples > 0 {
-            self.cost.observe(samples, elapsed.as_nanos() as f64);
-            let samples = samples as u32;
-            self.stats.computing.add(elapsed / samples, samples);
         }
     }
 

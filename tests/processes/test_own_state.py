@@ -3,6 +3,7 @@
 Torch's default, in the training process, is the oracle: batches are equal, over three epochs.
 """
 
+import argparse
 import functools
 import logging
 import os
@@ -11,10 +12,13 @@ import random
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
+from torch.quasirandom import SobolEngine
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, get_worker_info
 
 from fastload import Loader, lanes
 from fastload.processes.reach import changed_by_iterating
+
+qmc = pytest.importorskip("scipy.stats.qmc")
 
 MODULES = random.Random(5)
 
@@ -156,7 +160,99 @@ def batches(loader):
     return [[batch.tolist() for batch in loader] for _ in range(3)]
 
 
+class Settings:
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+
+class Of(Own):
+    """Draws from something that it holds."""
+
+    def __init__(self, held, draw):
+        self.held, self.drawn = held, draw
+
+    def value(self, index):
+        return index + 100 * int(1000 * self.drawn(self.held))
+
+
+class Late(Own):
+    """Makes its generator with its first sample, for each worker another."""
+
+    def value(self, index):
+        if self.draw is None:
+            info = get_worker_info()
+            self.draw = np.random.default_rng(0 if info is None else info.id)
+        return index + 100 * int(self.draw.integers(1000))
+
+
+class Count:
+    """Its count begins with the value that its class has."""
+
+    epoch = 0
+
+    def next(self):
+        self.epoch += 1
+        return self.epoch
+
+
+class Counted(IterableDataset):
+    def __init__(self):
+        self.count = Count()
+
+    def __iter__(self):
+        first = self.count.next()
+        for value in range(12):
+            os.getpid()
+            yield first + value
+
+
+def uniform(held):
+    return held.rng.random()
+
+
+def first_of(held):
+    return held[0].random()
+
+
+def called(held):
+    return held()
+
+
+def halton(held):
+    return held.random(1).item()
+
+
+def sobol(held):
+    return held.draw(1).item()
+
+
+HELD = {
+    "a holder's": (Settings, uniform, "held.rng"),
+    "a namespace's": (lambda: argparse.Namespace(rng=random.Random(1)), uniform, "held.rng"),
+    "in an array": (lambda: np.array([random.Random(1)], object), first_of, "held[0]"),
+    "behind a method": (lambda: random.Random(1).random, called, "held.__self__"),
+    "behind a partial": (
+        lambda: functools.partial(random.Random(1).random),
+        called,
+        "held.__self__",
+    ),
+    "a library's": (lambda: qmc.Halton(1, rng=3), halton, "held.rng"),
+    "quasirandom": (lambda: SobolEngine(1, scramble=True, seed=2), sobol, "held"),
+}
+
 DATASETS = {
+    **{
+        name: (
+            lambda make=make, draw=draw: Of(make(), draw),
+            f"dataset.{path} is a random generator",
+        )
+        for name, (make, draw, path) in HELD.items()
+    },
+    "made with the first sample": (Late, "Late.value makes a random generator and keeps it"),
+    "a count that begins with its class's": (
+        Counted,
+        "iterating the dataset changes dataset.count.epoch",
+    ),
     "own": (Own, "dataset.rng is a random generator"),
     "in a Subset": (
         lambda: Subset(Own(), range(3, 11)),

@@ -132,7 +132,9 @@ def _parts_that_change(thing: Any, path: str, picks: list[int]) -> "Iterator[_Na
         if kind is CACHED or (entries(thing) is not None and not issubclass(kind, tuple)):
             yield _Container(path, thing, picks)
         if kind not in (list, tuple, dict, set):
-            yield _Named(f"{path}.", lambda: stored(thing))
+            users = [each for each in reversed(kind.__mro__) if is_users_class(each)]
+            defaults = dict(item for each in users for item in _numbers_of(each).items())
+            yield _Named(f"{path}.", lambda: defaults | stored(thing))
 
 
 def _numbers_of(kind: type) -> dict[str, Any]:

@@ -110,6 +110,11 @@ class ProcessIter(Paced):
         vars(source)["_DataLoader__multiprocessing_context"] = self._context
         try:
             super().__init__(source)
+        except BaseException:  # an interrupt may come before torch notes that it has set their ids
+            self._worker_pids_set = False
+            with contextlib.suppress(ValueError):  # it has set none
+                signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
+            raise
         finally:
             self._context.started()
         for place, process in enumerate(self._workers):

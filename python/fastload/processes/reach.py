@@ -36,7 +36,9 @@ __all__ = [
     "globals_set_by",
     "is_own_generator",
     "is_users_class",
+    "keeps_new_generator",
     "names_asked",
+    "names_in",
     "parts",
     "parts_of_class",
     "reads_descriptors",
@@ -49,6 +51,9 @@ ATOMS = {int, float, complex, bool, str, bytes, type(None), type, range, slice}
 LONG = 1_000
 """Containers of more entries are looked into no further."""
 
+_BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
+"""The classes of methods of C code that are bound to an object."""
+
 _PLAIN: tuple[Any, ...] = (list, tuple, set, frozenset, collections.deque)
 
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
@@ -58,8 +63,10 @@ _NOT_FOR_SAMPLES = (
 )
 _GENERATORS = (
     *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
-    *(random.Random, torch.Generator),
+    *(np.random.SeedSequence, random.Random, torch.Generator, torch.quasirandom.SobolEngine),
 )
+_MAKERS = {"default_rng", "RandomState", "Random", "Generator"}
+"""Names of what makes a generator."""
 _READ_ON = ("fdopen", "lseek", "read", "readv", "sendfile")
 """Functions of `os` for which the position of a descriptor matters, or that change it."""
 CACHED = type(functools.lru_cache(len))
@@ -70,8 +77,9 @@ _OF_PROCESS = (random._inst, np.random.mtrand._rand, torch.default_generator)
 def parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
     """Yields the objects that an object refers to, with their paths."""
     kind = type(thing)
-    if kind is types.MethodType:
-        yield thing.__self__, f"{path}.__self__"
+    if kind is types.MethodType or kind in _BOUND:
+        if not isinstance(thing.__self__, types.ModuleType | type | None):
+            yield thing.__self__, f"{path}.__self__"
     elif kind is types.FunctionType:
         for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
             try:
@@ -87,10 +95,7 @@ def parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield from ((thing.func, path), (thing.args, path), (thing.keywords, path))
     elif not issubclass(kind, types.ModuleType | type):
         yield from _entries_with_paths(thing, path)
-        for name, value in stored(thing).items():
-            # other generators were drawn from before, to make the dataset
-            if not is_own_generator(value) or name in names_asked(kind):
-                yield value, f"{path}.{name}"
+        yield from ((value, f"{path}.{name}") for name, value in stored(thing).items())
 
 
 def stored(thing: Any) -> dict[str, Any]:
@@ -117,6 +122,11 @@ def entries(thing: Any) -> Iterator[Any] | None:
     kind = type(thing)
     if issubclass(kind, dict):
         return iter(list(dict.values(thing)))
+    if kind is types.MappingProxyType:
+        return iter(list(thing.values()))
+    if kind is np.ndarray and thing.dtype == object:
+        held: list[Any] = thing.ravel().tolist()
+        return iter(held)
     base = next((each for each in _PLAIN if issubclass(kind, each)), None)
     return None if base is None else iter(base.__iter__(thing))
 
@@ -137,11 +147,9 @@ def parts_of_class(kind: type) -> Iterator[tuple[Any, str]]:
     yield from ((each, each.__qualname__) for each in functions)
     asked = {name for each in functions for name in names_in(each)}
     for each in kind.__mro__ if functions else ():
-        yield from (
-            (value, f"{each.__qualname__}.{name}")
-            for name, value in vars(each).items()
-            if name in asked
-        )
+        found = asked & vars(each).keys()
+        asked -= found  # a class nearer to the object hides those further off
+        yield from ((vars(each)[name], f"{each.__qualname__}.{name}") for name in sorted(found))
 
 
 def is_users_class(kind: type) -> bool:
@@ -240,6 +248,11 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
     """Yields the names of globals and attributes in a function's code, and in the code within it."""
     for code in _codes(function.__code__):
         yield from code.co_names
+
+
+def keeps_new_generator(function: types.FunctionType) -> bool:
+    """Returns true if a function makes a random generator, and stores something in an attribute."""
+    return not _MAKERS.isdisjoint(names_in(function)) and bool(_operands([function], "STORE_ATTR"))
 
 
 def reads_descriptors(function: types.FunctionType) -> bool:

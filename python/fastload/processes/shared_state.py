@@ -6,6 +6,7 @@ its lock stays held, its queue empty, its result and event unset. Looks wherever
 user's.
 """
 
+import argparse
 import io
 import logging
 import os
@@ -20,15 +21,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import IterableDataset
 
 from fastload.lowering.reading.attributes import all_stored
+from fastload.machine.libraries import is_library
 from fastload.processes.reach import (
     ATOMS,
     LONG,
     entries,
     functions_of,
     is_own_generator,
+    is_users_class,
+    keeps_new_generator,
     names_asked,
+    names_in,
     parts,
     parts_of_class,
     reads_descriptors,
@@ -51,7 +57,9 @@ _SIGNALS: dict[type, str] = {
 _OF_THREADS = (ThreadPoolExecutor, Future, threading.Event)
 _OF_THEIRS = (threading.Condition, threading.Semaphore, queue.SimpleQueue)
 """Classes of what those hold for themselves, and which says nothing."""
-_LEFT = ATOMS | {np.ndarray}
+_LEADS_TO = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+_IS_GENERATOR = "is a random generator, of which each worker would have a copy"
 _FIRST_OWN = 3
 """The lowest descriptor that is no standard stream's."""
 _HANDLES = {
@@ -112,28 +120,72 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         is_forked: True if they would be forked.
         **things: What workers would be given, by name.
     """
-    met = set[int]()
+    met, generators = set[int](), _Generators()
     waiting = [(thing, name) for name, thing in reversed(things.items())]
     while waiting and len(met) < _MANY:
         thing, path = waiting.pop()
-        if type(thing) in _LEFT or id(thing) in met:
+        kind = type(thing)
+        is_numbers = kind is np.ndarray and not thing.dtype.hasobject
+        if kind in ATOMS or is_numbers or id(thing) in met:
             continue
         met.add(id(thing))
         if _is_everybodys(thing):
             continue
         if is_own_generator(thing):
-            return f"{path} is a random generator, of which each worker would have a copy"
+            return f"{path} {_IS_GENERATOR}"
         if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
-        kind = type(thing)
+        if kind is types.FunctionType and not is_library(thing.__code__.co_filename):
+            if keeps_new_generator(thing):
+                return f"{path} makes a random generator and keeps it, and each worker would have its own"
+            generators.names.update(names_in(thing))
         skipped = _OF_THEIRS if any(each in kind.__mro__ for each in _OF_THREADS) else ()
-        waiting.extend(part for part in parts(thing, path) if type(part[0]) not in skipped)
+        waiting.extend(
+            part
+            for part in parts(thing, path)
+            if type(part[0]) not in skipped and not generators.note(thing, *part)
+        )
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
             if (name := _descriptor(thing)) is not None:
                 return f"{path}.{name} is the descriptor of an open file, whose position moves"
             waiting.extend(parts_of_class(kind))
-    return None
+    drawn_from = generators.drawn_from()
+    return None if drawn_from is None else f"{drawn_from} {_IS_GENERATOR}"
+
+
+class _Generators:
+    """The random generators in attributes of objects, of which those matter that samples may draw from.
+
+    Others were drawn from before, to make the dataset. Libraries of streams, such as `datasets`, know of workers.
+
+    Attributes:
+        names: The names in the user's code that makes samples.
+    """
+
+    def __init__(self) -> None:
+        self.names = set[str]()
+        self._found: list[tuple[str, bool]] = []
+        self._streams: list[str] = []
+
+    def note(self, holder: Any, thing: Any, path: str) -> bool:
+        """Notes the generators of a holder; returns true of those that need no other look."""
+        kind = type(holder)
+        if isinstance(thing, IterableDataset) and not is_users_class(type(thing)):
+            self._streams.append(path)
+        if not is_own_generator(thing) or kind in _LEADS_TO or entries(holder) is not None:
+            return False
+        is_users = is_users_class(kind) or kind in _NAMESPACES
+        self._found.append((path, is_users))
+        return True
+
+    def drawn_from(self) -> str | None:
+        """Returns the path of a generator that samples may draw from; None if there is none."""
+        for path, is_users in self._found:
+            is_streams = any(path.startswith(f"{each}.") for each in self._streams)
+            if not is_streams and (not is_users or path.rpartition(".")[2] in self.names):
+                return path
+        return None
 
 
 def _descriptor(thing: Any) -> str | None:

@@ -78,7 +78,7 @@ def parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
     """Yields the objects that an object refers to, with their paths."""
     kind = type(thing)
     if kind is types.MethodType or kind in _BOUND:
-        if not isinstance(thing.__self__, types.ModuleType | type | None):
+        if not issubclass(type(thing.__self__), types.ModuleType | type | None):
             yield thing.__self__, f"{path}.__self__"
     elif kind is types.FunctionType:
         for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):

@@ -171,7 +171,7 @@ class _Generators:
     def note(self, holder: Any, thing: Any, path: str) -> bool:
         """Notes the generators of a holder; returns true of those that need no other look."""
         kind = type(holder)
-        if isinstance(thing, IterableDataset) and not is_users_class(type(thing)):
+        if issubclass(type(thing), IterableDataset) and not is_users_class(type(thing)):
             self._streams.append(path)
         if not is_own_generator(thing) or kind in _LEADS_TO or entries(holder) is not None:
             return False

@@ -334,7 +334,14 @@ class Installed(IterableDataset):
     __iter__ = LIBRARY["__iter__"]
 
 
-@pytest.mark.parametrize("make", [Split, Opened, Installed])
+def streamed():
+    """A stream of a library, which shuffles by a generator of its own and knows of workers."""
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_dict({"x": list(range(12))})
+    return whole.to_iterable_dataset().shuffle(seed=1, buffer_size=4)
+
+
+@pytest.mark.parametrize("make", [Split, Opened, Installed, streamed])
 def test_others_have_workers(make):
     dataset = make()
     assert not changed_by_iterating(dataset)

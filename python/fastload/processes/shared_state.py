@@ -139,6 +139,8 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             if keeps_new_generator(thing):
                 return f"{path} makes a random generator and keeps it, and each worker would have its own"
             generators.names.update(names_in(thing))
+        if issubclass(kind, IterableDataset) and not is_users_class(kind):
+            generators.streams.append(path)
         skipped = _OF_THEIRS if any(each in kind.__mro__ for each in _OF_THREADS) else ()
         waiting.extend(
             part
@@ -161,18 +163,17 @@ class _Generators:
 
     Attributes:
         names: The names in the user's code that makes samples.
+        streams: The paths of iterable datasets of libraries.
     """
 
     def __init__(self) -> None:
         self.names = set[str]()
         self._found: list[tuple[str, bool]] = []
-        self._streams: list[str] = []
+        self.streams: list[str] = []
 
     def note(self, holder: Any, thing: Any, path: str) -> bool:
         """Notes the generators of a holder; returns true of those that need no other look."""
         kind = type(holder)
-        if issubclass(type(thing), IterableDataset) and not is_users_class(type(thing)):
-            self._streams.append(path)
         if not is_own_generator(thing) or kind in _LEADS_TO or entries(holder) is not None:
             return False
         is_users = is_users_class(kind) or kind in _NAMESPACES
@@ -182,7 +183,7 @@ class _Generators:
     def drawn_from(self) -> str | None:
         """Returns the path of a generator that samples may draw from; None if there is none."""
         for path, is_users in self._found:
-            is_streams = any(path.startswith(f"{each}.") for each in self._streams)
+            is_streams = any(path.startswith(f"{each}.") for each in self.streams)
             if not is_streams and (not is_users or path.rpartition(".")[2] in self.names):
                 return path
         return None

@@ -427,6 +427,11 @@ class Whole(Held):
         return self.df.iloc[index][self.key].values
 
 
+class Picked(Held):
+    def __getitem__(self, index):
+        return self.df.iloc[index, self.key].values
+
+
 def pixels(dtype="int64"):
     columns = {f"p{k}": (np.arange(N) * (k + 3) % 251).astype(dtype) for k in range(4)}
     return pd.DataFrame({"label": np.arange(N) % 10} | columns)
@@ -445,6 +450,8 @@ def test_parts_of_rows_that_pandas_refuses_or_gives_as_objects_are_pythons():
     refused(Whole(df=df, key=(0, 1)), "indexed by (0, 1)")
     df["name"] = "text"
     refused(Whole(df=df, key=slice(0, 3)), "a row of a frame makes object of int64")
+    same(Picked(df=df, key=[1, 2]))
+    same(Picked(df=pixels("float32"), key=slice(1, 3)))
     same(Whole(df=pd.concat([pixels(), pixels()], axis=1), key="p1"))
 
 

@@ -115,8 +115,8 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
     index, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
     _check_within(index, frame)
     if _is_several(columns):
-        part = _asked(frame, kind, (slice(None), columns))
-        return Row(part, part.iloc[0], index)
+        part, first = (_asked(frame, kind, (rows, columns)) for rows in (slice(None), 0))
+        return Row(part, first, index)
     if is_by_label:
         return _cell(item(frame, columns), index)
     if type(columns) is not int:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data._utils import signal_handling
 
 from fastload import Loader
 from tests.shared.held import descriptors
@@ -386,3 +387,32 @@ def test_indices_that_do_not_pickle():
     loader = Loader(Called(bool), sampler=[0, threading.Lock(), 2], num_workers=1)
     with pytest.raises(TypeError, match=r"cannot pickle '_thread.lock' object"):
         list(loader)
+
+
+def noted(index: int) -> int:
+    return os.getpid() * 0 + index
+
+
+def test_an_interrupt_while_torch_registers_workers_leaves_none_of_their_ids(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Torch keeps them by the iterator's address, which the next one may have, and refuses to set them again."""
+    addresses = []
+    set_ids = signal_handling._set_worker_pids  # type: ignore[attr-defined]
+
+    def set_and_note(address: int, ids: tuple[int, ...]) -> None:
+        addresses.append(address)
+        set_ids(address, ids)
+
+    def interrupted() -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(signal_handling, "_set_worker_pids", set_and_note)
+    monkeypatch.setattr(signal_handling, "_set_SIGCHLD_handler", interrupted)
+    loader = Loader(Called(noted), 3, num_workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        iter(loader)
+    set_ids(addresses[0], ())  # raises if there are some
+    signal_handling._remove_worker_pids(addresses[0])  # type: ignore[attr-defined]
+    assert len(list(loader)) == len(loader)

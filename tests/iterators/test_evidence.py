@@ -68,5 +68,11 @@ def test_a_short_epoch_counts_the_start_of_its_workers():
     )
     assert ended(0.064, 0.04, 0.06) is None
     assert ended(0.064, 0.04, 0.5) is None  # a slow machine would be slow here, too
+    # 40 ms to make where 90 ms are waited, of which the start is 40; and where little is waited
+    assert (
+        ended(0.02, 0.04, 0.025)
+        == "an epoch takes 40.0 ms to make, and 90.0 ms to get from workers"
+    )
+    assert ended(0.02, 0.04, 0.0) is None
     assert ended(0.0001, 0.0, 0.0004) is not None
     assert Evidence(0).ended() is None

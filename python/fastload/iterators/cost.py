@@ -22,6 +22,9 @@ BESIDE = 1.5
 _MOST_S = 0.002
 """Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
 
+_START = 0.25
+"""Part of an epoch's wait that the start of workers takes in a short one."""
+
 
 class Cost(NamedTuple):
     """Seconds.
@@ -144,13 +147,16 @@ class Evidence:
         """Returns why workers did not pay in an epoch, their start included; None if they may have.
 
         Workers save at most the time that making the batches takes: if their start took longer, they cannot
-        have paid. In an epoch that was left after few batches, these were waited for.
+        have paid. In an epoch that was left after few batches, these were waited for. In one that is so short that
+        the start is a large part of the wait, all of the wait counts.
         """
         if not self._made or not self._taken:
             return None
         batch_s = self._made_s / self._made
         made_s = batch_s * self._taken
-        limit_s = self._spent_s if is_left or batch_s <= _MOST_S else self._start_s
+        is_short = self._start_s > _START * self._spent_s
+        is_waited_for = is_left or is_short or batch_s <= _MOST_S
+        limit_s = self._spent_s if is_waited_for else self._start_s
         if _MARGIN * made_s >= limit_s:
             return None
         what = f"{self._taken} of its batches take" if is_left else "an epoch takes"

@@ -267,7 +267,7 @@ def test_the_refusal_says_what_to_change():
         "use smaller samples, or give the process more memory"
     )
     assert refusal(8 * GB, 64, 5 * GB, account) == (
-        "a batch of 64 samples takes 8.0 GB, but only 5.0 GB can be allocated (3.0 GB of memory and 1.0 GB of swap "
+        "a batch of 64 samples takes 8 GB, but only 5 GB can be allocated (3 GB of memory and 1 GB of swap "
         "space are free; the limit is the control group): use batches of 40 samples at most, or give the process "
         "more memory"
     )

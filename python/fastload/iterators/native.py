@@ -25,8 +25,9 @@ from fastload.images import foreign
 from fastload.machine import memory, pillow
 from fastload.machine.auto import is_auto
 from fastload.machine.budget import budget_bytes
-from fastload.machine.memory import Memory, shown
+from fastload.machine.memory import Memory
 from fastload.resume.iterator import Resumable
+from fastload.units import size
 
 if TYPE_CHECKING:
     from fastload.monitoring.stages import StageSpans
@@ -296,21 +297,23 @@ class _Room:
         """Begins an epoch whose first sample has this position in the stream of samples."""
         self._first, self.refused = first, ""
 
-    def _check(self, size: int, samples: int, first: int, path: Path | None) -> None:
+    def _check(self, batch_bytes: int, samples: int, first: int, path: Path | None) -> None:
         account, ours = memory.read(), _lib.memory_stats()
         room = account.room_bytes + int(ours["leased_bytes"]) + int(ours["idle_bytes"])
-        if size > room:
-            msg = refusal(size, samples, room, account, path)
+        if batch_bytes > room:
+            msg = refusal(batch_bytes, samples, room, account, path)
             if first == self._first:
                 self.refused = msg
             raise MemoryError(msg)
 
 
-def refusal(size: int, samples: int, room: int, account: Memory, path: Path | None = None) -> str:
+def refusal(
+    batch_bytes: int, samples: int, room: int, account: Memory, path: Path | None = None
+) -> str:
     """Returns why a batch is not made.
 
     Args:
-        size: Its bytes.
+        batch_bytes: Its bytes.
         samples: Its samples.
         room: The bytes that there are for it.
         account: The memory that can still be allocated.
@@ -319,11 +322,11 @@ def refusal(size: int, samples: int, room: int, account: Memory, path: Path | No
     one = "a sample takes" if path is None else f"the sample of {path} takes"
     what = f"a batch of {samples:,} samples takes" if samples > 1 else one
     advice = "use smaller samples"
-    if fitting := samples * room // size:
+    if fitting := samples * room // batch_bytes:
         advice = f"use batches of {fitting:,} samples at most"
     return (
-        f"{what} {shown(size)}, but only {shown(room)} can be allocated "
-        f"({shown(account.available_bytes)} of memory and {shown(account.swap_bytes)} of swap space are free; the limit is "
+        f"{what} {size(batch_bytes)}, but only {size(room)} can be allocated "
+        f"({size(account.available_bytes)} of memory and {size(account.swap_bytes)} of swap space are free; the limit is "
         f"{account.limit}): {advice}, or give the process more memory"
     )
 

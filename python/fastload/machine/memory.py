@@ -66,11 +66,6 @@ def _limit(name: str, total_bytes: int, available_bytes: int, swap_bytes: int) -
     return Memory(total_bytes, available_bytes, swap_bytes, share, name)
 
 
-def shown(size: float) -> str:
-    """Returns a size with its unit: `1.5 GB`, `320 MB`."""
-    return f"{size / 1e9:.1f} GB" if size >= 999.5e6 else f"{size / 1e6:.0f} MB"
-
-
 def _host(proc: Path) -> Memory:
     """Format: `proc_meminfo(5)`."""
     sizes = kernel_file.sizes(proc / "meminfo")

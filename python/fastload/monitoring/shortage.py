@@ -1,7 +1,8 @@
 """`Shortage`: the finding that memory is about to run out, reported at once and not after some windows."""
 
-from fastload.machine.memory import REFUSE, WARN, shown
+from fastload.machine.memory import REFUSE, WARN
 from fastload.monitoring.record import Finding, Window
+from fastload.units import size
 
 __all__ = ["Shortage"]
 
@@ -37,7 +38,7 @@ class Shortage:
         batches = sum(scalars.get(name, 0.0) for name in _BATCHES)
         free = scalars.get("free_bytes", 0.0)
         swap = scalars.get("swap_free_bytes", 0.0)
-        swappable = f", {shown(swap)} of swap space" if swap else ""
+        swappable = f", {size(swap)} of swap space" if swap else ""
         owner = "data" if 2 * (workers + batches) > process + workers else "own code"
         if (process + workers) * (1 - share) < 0.5 * free * share:  # of all that is used
             owner = "machine"
@@ -46,8 +47,8 @@ class Shortage:
             Finding(
                 kind="memory",
                 what=f"{share:.0%} of the memory is in use",
-                evidence=f"this process {shown(process)}, its workers' own {shown(workers)}, batches {shown(batches)}; "
-                f"{shown(free)} free{swappable}",
+                evidence=f"this process {size(process)}, its workers' own {size(workers)}, batches {size(batches)}; "
+                f"{size(free)} free{swappable}",
                 since_step=since.step,
                 since_s=since.monotonic_s,
                 cost_s=0.0,

@@ -116,7 +116,7 @@ def dataset(
     notes: str,
     state: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[_Lower], _Lower]:
-    """Registers the function that lowers datasets of these classes, and the one that tells whether they changed."""
+    """Registers the functions that lower datasets of these classes, and return their states to be compared."""
     return _register("dataset", paths, methods, notes, state)
 
 

@@ -48,6 +48,7 @@ LOWERED = {
     "subset": lambda: Subset(pairs(12), listed()),
     "subset of array": lambda: Subset(pairs(12), np.array(listed())),
     "subset of tensor": lambda: Subset(pairs(12), torch.tensor(listed())),
+    "subset of tuple": lambda: Subset(pairs(12), tuple(listed())),
     "subset of range": lambda: Subset(pairs(12), range(1, 12, 3)),
     "empty subset": lambda: Subset(pairs(12), []),
     "subset of subset": lambda: Subset(Subset(pairs(12), range(11, -1, -1)), [5, -1, 0, 5]),
@@ -328,6 +329,11 @@ def test_a_tensor_and_an_array_are_kept_until_they_change(make):
     assert_same(list(loader), list(DataLoader(dataset, 3)))
     assert loader._settled is kept
     if isinstance(dataset, torch.Tensor):
+        dataset.__getitems__ = lambda indices: [torch.ones(2)] * len(indices)
+        assert_same(list(loader), list(DataLoader(dataset, 3)))
+        del dataset.__getitems__
+        list(loader)
+        kept = loader._settled
         dataset.unsqueeze_(1)
     else:
         dataset.shape = 6, 2

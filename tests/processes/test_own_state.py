@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 import torch
 from torch.quasirandom import SobolEngine
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, get_worker_info
+from torch.utils.data import (
+    ChainDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    get_worker_info,
+)
 
 from fastload import Loader, lanes
 from fastload.processes.reach import changed_by_iterating
@@ -248,6 +255,10 @@ DATASETS = {
         )
         for name, (make, draw, path) in HELD.items()
     },
+    "in a stream of torch's": (
+        lambda: ChainDataset([Shuffled()]),
+        "dataset.datasets[0].rng is a random generator",
+    ),
     "made with the first sample": (Late, "Late.value makes a random generator and keeps it"),
     "a count that begins with its class's": (
         Counted,
@@ -341,7 +352,16 @@ def streamed():
     return whole.to_iterable_dataset().shuffle(seed=1, buffer_size=4)
 
 
-@pytest.mark.parametrize("make", [Split, Opened, Installed, streamed])
+class Keyed(Own):
+    """Makes a generator for each sample, and keeps something else."""
+
+    def value(self, index):
+        rng = np.random.default_rng(index)
+        self.draw = os.getpid()
+        return index + 100 * int(rng.integers(1000))
+
+
+@pytest.mark.parametrize("make", [Split, Opened, Installed, streamed, Keyed])
 def test_others_have_workers(make):
     dataset = make()
     assert not changed_by_iterating(dataset)

@@ -23,7 +23,7 @@ _MOST_S = 0.002
 """Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
 
 _START = 0.25
-"""Part of an epoch's wait that the start of workers takes in a short one."""
+"""Share of an epoch's wait above which the start of workers makes it a short one."""
 
 
 class Cost(NamedTuple):

@@ -71,7 +71,7 @@ _MOST_HELD = 1000
 
 
 def current_choice(loader: Any) -> Choice:
-    """Returns the lane; reuses the last choice if the loader's epochs cost less than choosing again.
+    """Returns the lane; reuses the last choice if the dataset has not changed, and for a while if epochs cost less.
 
     No sample depends on that: what the consumer may draw is read from the code at each epoch.
     """
@@ -115,9 +115,9 @@ def _native_state(loader: Any) -> Any:
     """Returns all that the native form of a loader's samples depends on, or None if only lowering them tells that."""
     try:
         state = state_of(loader.dataset, loader._memo)
+        return state, dict(collate.default_collate_fn_map)
     except Exception:  # lowering says why
         return None
-    return state, dict(collate.default_collate_fn_map)
 
 
 def _held(dataset: Any) -> list[int]:

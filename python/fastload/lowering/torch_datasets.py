@@ -108,7 +108,7 @@ def _stack_dataset(dataset: Any, memo: Memo) -> Any:
 
 @registry.dataset(
     "torch.Tensor",
-    methods=(),
+    methods=("__getitems__",),
     notes="itself a dataset: its rows",
     state=lambda tensor, _: _state_of_tensor(tensor),
 )
@@ -119,7 +119,7 @@ def _tensor(dataset: torch.Tensor, memo: Memo) -> Any:
 @registry.dataset(
     "numpy.ndarray",
     "numpy.memmap",
-    methods=(),
+    methods=("__getitems__",),
     notes="itself a dataset: its rows",
     state=lambda array, _: _array_state(array),
 )
@@ -266,7 +266,9 @@ def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:
         given = np.asarray(indices)
         picked = memo.of_array("indices", given, lambda copy: _places(copy, length), length)
     elif type(indices) is tuple:
-        picked = _of_list(list(indices), length)
+        places = list(indices)
+        kept = "indices", id(indices)
+        picked = memo.of_values(kept, places, lambda: _of_list(places, length), length)
     else:  # what counts is what it returns for a place, as a pandas Series does by its labels
         msg = f"the indices of the Subset are a {registry.name(type(indices))}"
         raise NotNative(msg, "make them a list")

@@ -65,7 +65,10 @@ _GENERATORS = (
     *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
     *(np.random.SeedSequence, random.Random, torch.Generator, torch.quasirandom.SobolEngine),
 )
-_MAKERS = {"default_rng", "RandomState", "Random", "Generator"}
+_MAKERS = {
+    *("default_rng", "RandomState", "Random", "Generator", "PCG64", "Philox", "MT19937"),
+    *("SeedSequence", "SobolEngine"),
+}
 """Names of what makes a generator."""
 _READ_ON = ("fdopen", "lseek", "read", "readv", "sendfile")
 """Functions of `os` for which the position of a descriptor matters, or that change it."""
@@ -91,6 +94,8 @@ def parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield from _globals(thing, path)
     elif kind is CACHED:  # the function, and what it has returned
         yield from ((each, path) for each in gc.get_referents(thing)[:LONG])
+    elif kind is types.MappingProxyType:  # the mapping
+        yield from ((each, path) for each in gc.get_referents(thing))
     elif kind is functools.partial:
         yield from ((thing.func, path), (thing.args, path), (thing.keywords, path))
     elif not issubclass(kind, types.ModuleType | type):
@@ -122,11 +127,9 @@ def entries(thing: Any) -> Iterator[Any] | None:
     kind = type(thing)
     if issubclass(kind, dict):
         return iter(list(dict.values(thing)))
-    if kind is types.MappingProxyType:
-        return iter(list(thing.values()))
     if kind is np.ndarray and thing.dtype == object:
-        held: list[Any] = thing.ravel().tolist()
-        return iter(held)
+        held: Iterator[Any] = thing.flat
+        return held
     base = next((each for each in _PLAIN if issubclass(kind, each)), None)
     return None if base is None else iter(base.__iter__(thing))
 
@@ -251,8 +254,21 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
 
 
 def keeps_new_generator(function: types.FunctionType) -> bool:
-    """Returns true if a function makes a random generator, and stores something in an attribute."""
-    return not _MAKERS.isdisjoint(names_in(function)) and bool(_operands([function], "STORE_ATTR"))
+    """Returns true if a function stores a random generator that it makes elsewhere than in a variable of its own."""
+    return any(map(_keeps_new_generator, _codes(function.__code__)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _keeps_new_generator(code: types.CodeType) -> bool:
+    is_made = False
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD") and each.argval in _MAKERS:
+            is_made = True
+        elif each.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL") and is_made:
+            return True
+        elif each.opname.startswith(("STORE_", "RETURN_", "POP_TOP")):
+            is_made = False
+    return False
 
 
 def reads_descriptors(function: types.FunctionType) -> bool:

@@ -58,7 +58,9 @@ _OF_THREADS = (ThreadPoolExecutor, Future, threading.Event)
 _OF_THEIRS = (threading.Condition, threading.Semaphore, queue.SimpleQueue)
 """Classes of what those hold for themselves, and which says nothing."""
 _LEADS_TO = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
+"""Classes of functions, whose generators are drawn from when they are called."""
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+"""Classes of Python's that hold attributes for the user."""
 _IS_GENERATOR = "is a random generator, of which each worker would have a copy"
 _FIRST_OWN = 3
 """The lowest descriptor that is no standard stream's."""
@@ -136,7 +138,7 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
         if kind is types.FunctionType and not is_library(thing.__code__.co_filename):
-            if keeps_new_generator(thing):
+            if keeps_new_generator(thing) and not path.startswith("worker_init_fn"):
                 return f"{path} makes a random generator and keeps it, and each worker would have its own"
             generators.names.update(names_in(thing))
         if issubclass(kind, IterableDataset) and not is_users_class(kind):
@@ -159,7 +161,7 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
 class _Generators:
     """The random generators in attributes of objects, of which those matter that samples may draw from.
 
-    Others were drawn from before, to make the dataset. Libraries of streams, such as `datasets`, know of workers.
+    Others were drawn from before, to make the dataset. Streams of libraries, such as `datasets`, know of workers.
 
     Attributes:
         names: The names in the user's code that makes samples.
@@ -184,7 +186,7 @@ class _Generators:
         """Returns the path of a generator that samples may draw from; None if there is none."""
         for path, is_users in self._found:
             is_streams = any(path.startswith(f"{each}.") for each in self.streams)
-            if not is_streams and (not is_users or path.rpartition(".")[2] in self.names):
+            if path.rpartition(".")[2] in self.names if is_users else not is_streams:
                 return path
         return None
 

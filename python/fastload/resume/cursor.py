@@ -68,7 +68,7 @@ class Draws:
             generator = getattr(self.sampler, "generator", None)
             self.generator = generator if isinstance(generator, torch.Generator) else None
             is_distributed = type(self.sampler) is DistributedSampler
-            self.epoch = self.sampler.epoch if is_distributed else None
+            self.epoch = epoch_of(self.sampler) if is_distributed else None
 
     @property
     def is_seed(self) -> bool:

@@ -443,6 +443,24 @@ def test_parts_of_rows(dtype):
     same(Unnamed(df=pd.DataFrame(pixels(dtype).to_numpy())))
 
 
+class Cell(Held):
+    def __getitem__(self, index):
+        return self.df.at[index, self.key]
+
+
+def test_parts_of_rows_side_by_side_are_not_copied():
+    wide = pd.DataFrame(np.zeros((300, 8_000)))
+    assert wide.to_numpy().nbytes > 1 << 24
+    parts = lower(Whole(df=wide, key=slice(1, None))).leaves
+    assert len(parts) == 1
+    for key in ([0, 2], list(range(7_999, -1, -1))):
+        if len(key) == 2:
+            lower(Whole(df=wide, key=key))
+        else:
+            refused(Whole(df=wide, key=key), "copying 18 MiB of a frame")
+    refused(Cell(df=wide, key=slice(None)), "of anything but a cell")
+
+
 def test_parts_of_rows_that_pandas_refuses_or_gives_as_objects_are_pythons():
     df = pixels()
     refused(Whole(df=df, key=["p9"]), "pandas raises KeyError")

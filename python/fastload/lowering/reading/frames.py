@@ -18,13 +18,16 @@ __all__ = ["Indexer", "Row", "attribute", "is_frame", "is_of_frames", "item", "v
 
 
 _INDEXERS = {"iloc": "iloc", "loc": "loc", "iat": "iloc", "at": "loc"}
+_MOST_COPIED_BYTES = 1 << 24
+"""Largest part of a frame that is copied at each epoch, for columns that lie apart or have other dtypes in rows."""
 
 
 class Indexer(NamedTuple):
-    """`iloc` or `loc` of a frame, a series or a row."""
+    """`iloc` or `loc` of a frame, a series or a row; of one cell where it was `iat` or `at`."""
 
     of: Any
     kind: str
+    of_cell: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +63,8 @@ def attribute(value: Any, name: str) -> Any:
     """Returns an attribute of a frame, a series or a row."""
     if name == "values":
         return values(value)
-    if name in _INDEXERS:
-        return Indexer(value, _INDEXERS[name])
+    if name in _INDEXERS and not isinstance(value, Indexer):
+        return Indexer(value, _INDEXERS[name], name in ("iat", "at"))
     if is_frame(value) and name == "shape":
         return value.shape
     frame, kind = (value.frame, "Series") if isinstance(value, Row) else (value, "DataFrame")
@@ -104,7 +107,11 @@ def item(value: Any, key: Any) -> Any:
 
 
 def _indexed(indexer: Indexer, key: Any) -> Any:
-    frame, kind = indexer
+    frame, kind, of_cell = indexer
+    columns = key[-1] if type(key) is tuple else key
+    is_row = type(frame) is _class("DataFrame") and type(key) is not tuple
+    if of_cell and (is_row or _is_several(columns)):
+        refuse("at and iat of anything but a cell are not known")
     if isinstance(frame, Row):
         return _of_row(frame, key, kind)
     is_by_label = kind == "loc"
@@ -115,7 +122,9 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
     index, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
     _check_within(index, frame)
     if _is_several(columns):
-        part, first = (_asked(frame, kind, (rows, columns)) for rows in (slice(None), 0))
+        if type(columns) is list:
+            _check_copied(len(frame) * len(columns))
+        part, first = (_by_pandas(frame, kind, (rows, columns)) for rows in (slice(None), 0))
         return Row(part, first, index)
     if is_by_label:
         return _cell(item(frame, columns), index)
@@ -132,7 +141,7 @@ def _is_several(key: Any) -> bool:
     return type(key) in (list, slice) and all(type(each) in kinds for each in parts)
 
 
-def _asked(value: Any, kind: str, key: Any) -> Any:
+def _by_pandas(value: Any, kind: str, key: Any) -> Any:
     """Returns what pandas gives for a key, of which no part differs between samples."""
     try:
         return (value if kind == "" else getattr(value, kind))[key]
@@ -165,14 +174,30 @@ def _of_row(row: Row, key: Any, kind: str = "") -> Any:
     if type(key) not in (int, str) and not _is_several(key):
         refuse(f"a row of a frame indexed by {key!r} is not known")
     first = row.first
-    place = _asked(type(first)(range(len(first)), first.index), kind, key)
+    place = _by_pandas(type(first)(range(len(first)), first.index), kind, key)
     if isinstance(place, type(first)):
-        columns = place.tolist()
-        return Row(row.frame.iloc[:, columns], first.iloc[columns], row.index)
+        return _part(row, place.tolist())
     cell, column = _known(row.first).iloc[place], row.frame.iloc[:, place]
     if isinstance(cell, np.generic) and column.dtype != cell.dtype:
         return taken(_as_in_row(column.to_numpy(), cell.dtype), row.index)
     return _cell(column, row.index)
+
+
+def _part(row: Row, places: list[int]) -> Row:
+    """Returns rows of some columns; side by side, they are a view of the frame."""
+    columns: Any = places
+    if places and places == list(range(places[0], places[-1] + 1)):
+        columns = slice(places[0], places[-1] + 1)
+    else:
+        _check_copied(len(row.frame) * len(places))
+    return Row(row.frame.iloc[:, columns], row.first.iloc[columns], row.index)
+
+
+def _check_copied(elements: int) -> None:
+    """Refuses large copies, which each epoch would make again."""
+    size = 8 * elements
+    if size > _MOST_COPIED_BYTES:
+        refuse(f"copying {size >> 20} MiB of a frame ahead of each epoch would take too long")
 
 
 def _as_in_row(array: Any, dtype: Any) -> Any:
@@ -181,6 +206,7 @@ def _as_in_row(array: Any, dtype: Any) -> Any:
         return array
     if not {array.dtype.kind, dtype.kind} <= set("biuf") or not np.can_cast(array.dtype, dtype):
         refuse(f"a row of a frame makes {dtype} of {array.dtype}")
+    _check_copied(array.size)
     return array.astype(dtype)
 
 

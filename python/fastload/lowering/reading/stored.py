@@ -139,7 +139,9 @@ class Stored:
             refuse(f"arrays that do not fit together: {error}")
         check_array(joined)
         settings = str(joined.dtype), tuple(joined.shape)
-        kept = self.memo.of_bytes(self.place("stacked"), _seen(joined), lambda: joined, settings)
+        kept = self.memo.of_bytes(
+            self.place("stacked"), _byte_view(joined), lambda: joined, settings
+        )
         return _parted(kept, [shape[0] for shape in shapes])
 
     def values(
@@ -288,10 +290,10 @@ def is_packed(view: Any) -> bool:
 
 def _bytes(array: Any) -> np.ndarray[Any, Any]:
     """Returns a copy of an array's elements, as bytes."""
-    return _seen(array.clone() if isinstance(array, torch.Tensor) else array.copy())
+    return _byte_view(array.clone() if isinstance(array, torch.Tensor) else array.copy())
 
 
-def _seen(array: Any) -> np.ndarray[Any, Any]:
+def _byte_view(array: Any) -> np.ndarray[Any, Any]:
     """Returns an array's elements as bytes, in their place where they are one block."""
     if isinstance(array, torch.Tensor):
         return array.contiguous().reshape(-1).view(torch.uint8).numpy()

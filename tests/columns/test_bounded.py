@@ -194,5 +194,5 @@ def test_a_batch_without_memory_fails_in_its_place(tmp_path):
         file.truncate(file.tell() + (1 << 30))
     lines = child(SLABS, small, large).splitlines()
     assert lines[:2] == lines[3:5] == ["read 4"] * 2
-    assert lines[2].startswith(f"MemoryError: the sample of {large} takes 1.1 GB, but only ")
+    assert lines[2].startswith(f"MemoryError: the sample of {large} takes 1.07 GB, but only ")
     assert lines[5].startswith("StopIteration")

@@ -5,6 +5,8 @@
 //! operation and place in the operation's own sequence; so the same for any number of threads, any order
 //! of completion, and after any resumption.
 
+#![allow(clippy::inline_always)] // vectorised
+
 use crate::wide::wide;
 
 /// The key of a sample's draws.

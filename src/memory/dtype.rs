@@ -141,6 +141,11 @@ impl Cast {
     }
 
     /// Converts the elements of `source` to `out`, which must have room for as many.
+    #[allow(
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::unnecessary_cast
+    )]
     pub fn run(self, source: &[u8], out: &mut [u8]) {
         macro_rules! to {
             ($read:expr, $($dtype:ident $kind:ty),+) => {

@@ -60,15 +60,12 @@ class Draws:
             self._may_draw = not all(
                 type(each) is BatchSampler or isinstance(each, _FIXED) for each in within
             )
-            self.generator = own_generator(within)
-            self.epoch = epoch_of(self.follows)
         else:
             self.sampler = self.follows = self.order.sampler
+            within = [self.sampler]
             self._may_draw = type(self.sampler) not in (DistributedSampler, SequentialSampler)
-            generator = getattr(self.sampler, "generator", None)
-            self.generator = generator if isinstance(generator, torch.Generator) else None
-            is_distributed = type(self.sampler) is DistributedSampler
-            self.epoch = epoch_of(self.sampler) if is_distributed else None
+        self.generator = own_generator(within)
+        self.epoch = epoch_of(self.follows)
 
     @property
     def is_seed(self) -> bool:

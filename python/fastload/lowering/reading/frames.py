@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastload.lowering.reading.arrays import taken
-from fastload.lowering.reading.values import Cells, Each, Index, Objects, check_count
+from fastload.lowering.reading.values import Cells, Each, Index, Objects, check_ahead, check_count
 from fastload.registry import refuse
 
 __all__ = ["Indexer", "Row", "attribute", "is_frame", "is_of_frames", "item", "values"]
 
 
 _INDEXERS = {"iloc": "iloc", "loc": "loc", "iat": "iloc", "at": "loc"}
-_MOST_COPIED_BYTES = 1 << 24
-"""Largest part of a frame that is copied at each epoch, for columns that lie apart or have other dtypes in rows."""
 
 
 class Indexer(NamedTuple):
@@ -108,18 +106,17 @@ def item(value: Any, key: Any) -> Any:
 
 def _indexed(indexer: Indexer, key: Any) -> Any:
     frame, kind, of_cell = indexer
-    columns = key[-1] if type(key) is tuple else key
-    is_row = type(frame) is _class("DataFrame") and type(key) is not tuple
-    if of_cell and (is_row or _is_several(columns)):
+    is_table = type(frame) is _class("DataFrame")
+    index, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
+    if of_cell and _is_several(columns if is_table else key):
         refuse("at and iat of anything but a cell are not known")
     if isinstance(frame, Row):
         return _of_row(frame, key, kind)
     is_by_label = kind == "loc"
     if is_by_label:
         _check_labels(frame)
-    if type(frame) is _class("Series"):
+    if not is_table:
         return _cell(frame, key)
-    index, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
     _check_within(index, frame)
     if _is_several(columns):
         if type(columns) is list:
@@ -135,10 +132,10 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
 
 def _is_several(key: Any) -> bool:
     """Returns true if a key names columns, the same for all samples."""
-    is_slice = type(key) is slice
-    parts = (key.start, key.stop, key.step) if is_slice else key
-    kinds = (int, str, type(None)) if is_slice else (int, str)
-    return type(key) in (list, slice) and all(type(each) in kinds for each in parts)
+    if type(key) is slice:
+        ends = key.start, key.stop, key.step
+        return all(type(each) in (int, str, type(None)) for each in ends)
+    return type(key) is list and all(type(each) in (int, str) for each in key)
 
 
 def _by_pandas(value: Any, kind: str, key: Any) -> Any:
@@ -194,10 +191,8 @@ def _part(row: Row, places: list[int]) -> Row:
 
 
 def _check_copied(elements: int) -> None:
-    """Refuses large copies, which each epoch would make again."""
-    size = 8 * elements
-    if size > _MOST_COPIED_BYTES:
-        refuse(f"copying {size >> 20} MiB of a frame ahead of each epoch would take too long")
+    """Refuses large copies of columns that lie apart, or have other dtypes in rows."""
+    check_ahead(8 * elements, "copying {} MiB of a frame")
 
 
 def _as_in_row(array: Any, dtype: Any) -> Any:

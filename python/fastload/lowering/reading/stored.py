@@ -18,14 +18,20 @@ import torch
 from fastload import _lib
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading.arrays import check_array
-from fastload.lowering.reading.values import Objects, Ragged, Rows, described, over
+from fastload.lowering.reading.values import (
+    MOST_BYTES,
+    Objects,
+    Ragged,
+    Rows,
+    check_ahead,
+    described,
+    over,
+)
 from fastload.memory import layout
 from fastload.registry import NotNative, refuse
 
 __all__ = ["NUMBERS", "Stored", "column_of", "is_packed", "memory_of"]
 
-_MOST_BYTES = 1 << 24
-"""Largest array that is computed ahead, in bytes; it is compared with the last one at each `iter()`."""
 _SAME = ("torch", "numpy")
 """The keys of steps that leave each element as it is."""
 _BYTES = (torch.uint8, np.dtype(np.uint8))
@@ -128,7 +134,7 @@ class Stored:
             if len({(len(shape), shape[1:]) for shape in counts}) > 1:
                 refuse("arrays of several shapes")
             elements = sum(count * math.prod(shape) for shape, count in counts.items())
-            if elements * first.itemsize > _MOST_BYTES or first.ndim == 0:
+            if elements * first.itemsize > MOST_BYTES or first.ndim == 0:
                 refuse("a list of very large arrays, or of scalars", "stack them into one")
             if type(first) is torch.Tensor:
                 with torch.enable_grad():  # so that gradients of any show in the result
@@ -220,8 +226,7 @@ class Stored:
         """Returns the column of what the steps make of rows, computed here and now."""
         elements = int(np.prod(rows.shape, dtype=np.int64)) * len(rows.view)
         size = elements * max(rows.probe.itemsize, rows.view.itemsize)
-        if size > _MOST_BYTES:
-            refuse(f"computing its {size >> 20} MiB ahead of each epoch would take too long")
+        check_ahead(size, "computing its {} MiB")
 
         def make() -> Any:
             return column_of(rows.run(rows.view))

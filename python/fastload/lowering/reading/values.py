@@ -29,6 +29,8 @@ __all__ = [
     "tried",
 ]
 
+MOST_BYTES = 1 << 24
+"""Most bytes that are computed, joined or copied ahead of each epoch, to be compared with the last one's."""
 MOST_OBJECTS = 2_000_000
 """Most samples whose values are computed one by one, at each `iter()`."""
 
@@ -210,6 +212,17 @@ def check_count(count: int) -> None:
     """Refuses to compute values one by one for very many samples."""
     if count > MOST_OBJECTS:
         refuse(f"its {count} samples would be computed one by one at each epoch")
+
+
+def check_ahead(size: int, doing: str) -> None:
+    """Refuses to compute or copy very many bytes.
+
+    Args:
+        size: The bytes.
+        doing: What would be done with them, with a place for their number in MiB.
+    """
+    if size > MOST_BYTES:
+        refuse(f"{doing.format(size >> 20)} ahead of each epoch would take too long")
 
 
 def described(value: Any) -> str:

@@ -144,11 +144,9 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         if issubclass(kind, IterableDataset) and not is_users_class(kind):
             generators.streams.append(path)
         skipped = _OF_THEIRS if any(each in kind.__mro__ for each in _OF_THREADS) else ()
-        waiting.extend(
-            part
-            for part in parts(thing, path)
-            if type(part[0]) not in skipped and not generators.note(thing, *part)
-        )
+        for part, place in parts(thing, path):
+            if type(part) not in skipped and not generators.note(thing, part, place):
+                waiting.append((part, place))
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
             if (name := _descriptor(thing)) is not None:

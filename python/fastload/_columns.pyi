@@ -1,6 +1,6 @@
 """The part of `_lib` that is columns, but for those of files. There is no such module."""
 
-from typing import final
+from typing import Any, final
 
 import torch
 from typing_extensions import disjoint_base
@@ -24,13 +24,15 @@ class Rows(Column):
         strides_bytes: Distance between neighbours along each dimension, in bytes.
         dtype: A torch dtype's name, as `"float32"`.
         owner: Whatever keeps the memory alive; released with the column.
-        cast: The dtype that elements are converted to while they are copied, as NumPy and torch do it: integers to
-            other integers, which wrap, or to floats; floats to float32 or float64. None leaves them.
-        table: The value of each byte: 256 elements of the dtype `cast`; for rows of uint8.
+        steps: Conversions of elements while they are copied, as NumPy and torch make them: `("cast", dtype)`, of integers
+            to other integers, which wrap, or to floats, and of floats to float32 or float64; `("table", dtype,
+            elements)`, the bytes of 256 elements, one for each value of uint8; `(symbol, is_left, constants, inner)`, one
+            of `+ - * /` in float32 or float64, with constants (float64, as bytes) that are repeated along a row, each
+            `inner` times, and are right of the symbol if elements are left of it. A cast or a table first, then arithmetic, then a cast.
 
     Raises:
         TypeError: No such dtype.
-        ValueError: Not an array with a first dimension, or no such conversion.
+        ValueError: Not an array with a first dimension, or conversions that are not native.
     """
 
     def __new__(
@@ -40,8 +42,7 @@ class Rows(Column):
         strides_bytes: tuple[int, ...],
         dtype: str,
         owner: object,
-        cast: str | None = None,
-        table: bytes | None = None,
+        *steps: tuple[Any, ...],
     ) -> Rows: ...
     def moved(self) -> bool:
         """Returns true if the owner, a tensor, has its memory elsewhere by now, and nothing has said so."""

@@ -4,6 +4,7 @@
 //! how a batch of them is collated. A new kind of storage is one file here that implements [`Column`].
 
 mod blobs;
+mod convert;
 mod derived;
 mod encoded;
 mod files;
@@ -21,6 +22,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 pub use blobs::{BlobSource, Blobs, Look, Span, Spans};
+pub use convert::{Constants, Conversion, Operator};
 pub use derived::{Concat, Select, holder};
 pub use encoded::{Blob, Place, Refused};
 pub use files::{Files, Opened, Paths};

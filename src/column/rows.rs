@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::convert::{Conversion, Convert};
 use super::{Column, Layout};
 use crate::error::Result;
-use crate::memory::{Cast, Dtype, View, gather, prefetch};
+use crate::memory::{Dtype, View, gather, prefetch};
 
 /// The rows of an array of shape `(N, ...)`; a sample is one row, without the first dimension.
 #[derive(Clone, Debug)]
@@ -83,21 +84,14 @@ impl Rows {
         })
     }
 
-    /// Converts elements to `dtype` while they are copied; None if there is no such [`Cast`].
-    pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
-        if dtype != self.dtype {
-            self.convert = Some(Convert::Cast(Cast::any(self.dtype, dtype)?));
-            Arc::make_mut(&mut self.layout).dtype = dtype;
+    /// Converts elements while they are copied; None if a step is not native, or steps come in an order that is not.
+    pub fn converted(mut self, steps: Vec<Conversion>) -> Option<Rows> {
+        if !steps.is_empty() {
+            let elements = self.row_bytes / self.dtype.itemsize();
+            let convert = Convert::new(self.dtype, elements, steps)?;
+            Arc::make_mut(&mut self.layout).dtype = convert.to();
+            self.convert = Some(convert);
         }
-        Some(self)
-    }
-
-    /// Looks bytes up in a table of 256 elements of `dtype` while they are copied; None if the rows are not
-    /// bytes, or the table has another size.
-    pub fn looked_up(mut self, dtype: Dtype, table: Vec<u8>) -> Option<Rows> {
-        let lookup = (self.dtype == Dtype::UInt8).then(|| Lookup::new(dtype, table))??;
-        Arc::make_mut(&mut self.layout).dtype = dtype;
-        self.convert = Some(Convert::Look(lookup));
         Some(self)
     }
 
@@ -135,7 +129,7 @@ impl Rows {
     pub(super) fn copy_range(&self, range: Range<usize>, scratch: &mut Scratch, out: &mut [u8]) {
         match (self.block(range.clone()), &self.convert) {
             (Some(bytes), None) => out.copy_from_slice(bytes),
-            (Some(bytes), Some(convert)) => convert.run(bytes, out),
+            (Some(bytes), Some(convert)) => convert.run(bytes, &mut scratch.spare, out),
             (None, _) => self.copy_rows(range, scratch, out),
         }
     }
@@ -186,15 +180,20 @@ impl Rows {
         scratch: &mut Scratch,
         out: &mut [u8],
     ) {
-        let Scratch { starts, uncast, .. } = scratch;
+        let Scratch {
+            starts,
+            unconverted,
+            spare,
+            ..
+        } = scratch;
         starts.clear();
         starts.extend(indices.map(|index| self.start(index)));
         let Some(convert) = &self.convert else {
             return self.copy_all(starts, out);
         };
-        uncast.resize(starts.len() * self.row_bytes, 0);
-        self.copy_all(starts, uncast);
-        convert.run(uncast, out);
+        unconverted.resize(starts.len() * self.row_bytes, 0);
+        self.copy_all(starts, unconverted);
+        convert.run(unconverted, spare, out);
     }
 
     fn start(&self, index: usize) -> usize {
@@ -254,77 +253,25 @@ impl Column for Rows {
     }
 }
 
-/// A conversion of single elements.
-#[derive(Clone, Debug)]
-enum Convert {
-    Cast(Cast),
-    Look(Lookup),
-}
-
-/// The result for each byte value.
-#[derive(Clone, Debug)]
-struct Lookup {
-    to: Dtype,
-    table: Arc<[u8]>,
-}
-
-impl Lookup {
-    /// Takes 256 elements of a type; None for any other number.
-    fn new(to: Dtype, table: Vec<u8>) -> Option<Lookup> {
-        let is_whole = table.len() == 256 * to.itemsize();
-        is_whole.then(|| Lookup {
-            to,
-            table: table.into(),
-        })
-    }
-
-    fn run(&self, source: &[u8], out: &mut [u8]) {
-        match self.to.itemsize() {
-            1 => self.copy::<1>(source, out),
-            2 => self.copy::<2>(source, out),
-            4 => self.copy::<4>(source, out),
-            8 => self.copy::<8>(source, out),
-            _ => self.copy::<16>(source, out),
-        }
-    }
-
-    fn copy<const N: usize>(&self, source: &[u8], out: &mut [u8]) {
-        let (elements, _) = self.table.as_chunks::<N>();
-        let (places, _) = out.as_chunks_mut::<N>();
-        for (&byte, place) in source.iter().zip(places) {
-            *place = elements[usize::from(byte)];
-        }
-    }
-}
-
-impl Convert {
-    /// Converts the elements of `source` to `out`, which must have room for as many.
-    fn run(&self, source: &[u8], out: &mut [u8]) {
-        match self {
-            Convert::Cast(cast) => cast.run(source, out),
-            Convert::Look(lookup) => lookup.run(source, out),
-        }
-    }
-}
-
 /// Memory that a thread keeps for its next copies.
 #[derive(Debug, Default)]
 pub struct Scratch {
     starts: Vec<usize>,
-    uncast: Vec<u8>,
-    spare: Vec<Vec<usize>>,
+    unconverted: Vec<u8>,
+    spare: Vec<u8>,
+    lists: Vec<Vec<usize>>,
 }
 
 impl Scratch {
     /// Returns an empty list, to be given back to [`Scratch::keep`].
     pub(super) fn indices(&mut self) -> Vec<usize> {
-        let mut list = self.spare.pop().unwrap_or_default();
+        let mut list = self.lists.pop().unwrap_or_default();
         list.clear();
         list
     }
 
     /// Keeps a list for its memory.
     pub(super) fn keep(&mut self, list: Vec<usize>) {
-        self.spare.push(list);
+        self.lists.push(list);
     }
 }

@@ -12,7 +12,7 @@ use pyo3::types::{PyList, PyTuple};
 use super::error::unknown;
 use super::files::{blobs, no_bytes};
 use super::{action, transform, value};
-use crate::column::{self, Binary, Layout, Numbers};
+use crate::column::{self, Binary, Constants, Conversion, Layout, Numbers, Operator};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
 use crate::memory::{Dtype, ReadGuard, View, drop_after_readers};
@@ -85,7 +85,7 @@ pub(super) struct Rows {
 #[pymethods]
 impl Rows {
     #[new]
-    #[pyo3(signature = (pointer, shape, strides_bytes, dtype, owner, cast=None, table=None))]
+    #[pyo3(signature = (pointer, shape, strides_bytes, dtype, owner, *steps))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -94,8 +94,7 @@ impl Rows {
         strides_bytes: Vec<isize>,
         dtype: &str,
         owner: Py<PyAny>,
-        cast: Option<&str>,
-        table: Option<Vec<u8>>,
+        steps: Vec<Bound<'_, PyTuple>>,
     ) -> PyResult<PyClassInitializer<Rows>> {
         let dtype = parse_dtype(dtype)?;
         let borrowed = py.import(intern!(py, "fastload.memory.borrowed"))?;
@@ -116,13 +115,10 @@ impl Rows {
         if let Some(storage) = storage {
             storage.get().add(rows.view());
         }
-        let cast = cast.map_or(Ok(dtype), parse_dtype)?;
-        let converted = match table {
-            None => rows.cast(cast),
-            Some(table) => rows.looked_up(cast, table),
-        };
-        let rows = converted.ok_or_else(|| {
-            let (from, to) = (dtype.name(), cast.name());
+        let steps: Vec<_> = steps.iter().map(conversion).collect::<PyResult<_>>()?;
+        let to = steps.iter().rev().find_map(Conversion::to);
+        let rows = rows.converted(steps).ok_or_else(|| {
+            let (from, to) = (dtype.name(), to.unwrap_or(dtype).name());
             PyValueError::new_err(format!("cannot read elements of {from} as {to}"))
         })?;
         let column = Column::alone(rows.clone());
@@ -136,6 +132,36 @@ impl Rows {
         };
         Ok(address(py, tensor)? != self.core.address())
     }
+}
+
+/// Reads `("cast", dtype)`, `("table", dtype, elements)` or `(symbol, is_left, constants, inner)`.
+fn conversion(step: &Bound<'_, PyTuple>) -> PyResult<Conversion> {
+    let name: String = step.get_item(0)?.extract()?;
+    let arguments = step.get_slice(1, step.len());
+    if name == "cast" {
+        let (dtype,): (String,) = arguments.extract()?;
+        return Ok(Conversion::Cast(parse_dtype(&dtype)?));
+    }
+    if name == "table" {
+        let (dtype, elements): (String, Vec<u8>) = arguments.extract()?;
+        return Ok(Conversion::Table(parse_dtype(&dtype)?, elements));
+    }
+    let (is_left, constants, inner): (bool, Vec<u8>, usize) = arguments.extract()?;
+    let operator = match (name.as_str(), is_left) {
+        ("+", _) => Operator::Add,
+        ("*", _) => Operator::Multiply,
+        ("-", true) => Operator::Subtract,
+        ("-", false) => Operator::SubtractFrom,
+        ("/", true) => Operator::Divide,
+        ("/", false) => Operator::DivideInto,
+        _ => return Err(unknown("conversion", &name)),
+    };
+    let values = constants.as_chunks().0.iter();
+    let values = values.map(|&value| f64::from_ne_bytes(value)).collect();
+    Ok(Conversion::Arithmetic(
+        operator,
+        Constants { values, inner },
+    ))
 }
 
 /// Returns the address of a tensor's first element.

@@ -70,8 +70,8 @@ def test_unequal_lengths_are_an_error_in_the_place_of_their_batch():
     assert found[2].tolist() == [[9, 10], [11, 12]]
 
 
-def rows(array, cast=None):
-    return _lib.Rows(*layout.of_array(np.ascontiguousarray(array)), cast)
+def rows(array, *steps):
+    return _lib.Rows(*layout.of_array(np.ascontiguousarray(array)), *steps)
 
 
 def loaded(column, form, indices, *, batched=True):
@@ -95,7 +95,7 @@ def test_elements_are_converted_as_numpy_converts_them(to, start):
     values = np.concatenate([bits.view(start), np.array([0, 1], start)])
     with np.errstate(all="ignore"):
         want = values.astype(to)
-    for source in (rows(values, to), _lib.Ragged(rows(values, to), rows([0, len(values)]))):
+    for source in (rows(values, ("cast", to)), _lib.Ragged(rows(values, ("cast", to)), rows([0, len(values)]))):
         samples = len(source)
         batch, _ = loaded(source, "tensor", list(range(samples)))
         np.testing.assert_array_equal(batch.numpy().reshape(-1), want)
@@ -107,7 +107,7 @@ def test_elements_are_converted_as_numpy_converts_them(to, start):
 )
 def test_other_conversions_are_refused(start, to):
     with pytest.raises(ValueError, match=f"cannot read elements of {start} as {to}"):
-        rows(np.zeros(3, start), to)
+        rows(np.zeros(3, start), ("cast", to))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "bool"])

@@ -289,7 +289,9 @@ def ragged_bytes(chunk: Any) -> _lib.Ragged:
 
 def rows(array: Any, dtype: str | None = None) -> _lib.Rows:
     """Returns the rows of an array, of its dtype or of another."""
-    return _lib.Rows(*layout.of_array(array), dtype)
+    memory = layout.of_array(array)
+    steps = [] if dtype in (None, memory.dtype) else [("cast", dtype)]
+    return _lib.Rows(*memory, *steps)
 
 
 def joined(columns: list[Any]) -> _lib.Column:

@@ -135,6 +135,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 _ROUNDED_ONCE = OPERATORS.keys() - {"//", "%", "in", "not in"}
 """Operators whose result for an element is one correctly rounded operation on it."""
 _SMALL = 1 << 16
+_NUMBERS = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)
+"""NumPy's scalars that operators take as they do numbers, but for their dtype."""
 
 
 def calculated(symbol: str, left: Any, right: Any) -> Rows:
@@ -147,17 +149,21 @@ def calculated(symbol: str, left: Any, right: Any) -> Rows:
         refuse(f"arithmetic on {dtype} is not known to be exact")
     if not rows.is_torch and np.lib.NumpyVersion(np.__version__) < "2.0.0":
         refuse("arithmetic of NumPy before version 2 depends on values")
+    is_left = rows is left
     is_number = type(other) in (int, float)
     key: Any = (type(other).__name__, repr(other))
-    if not is_number:
+    if type(other) in _NUMBERS and (is_left or not rows.is_torch):
+        is_number = True
+        key = (str(other.dtype), other.tobytes())
+    elif not is_number:
         key = _constant_key(rows, other)
     call = OPERATORS[symbol]
-    is_left = rows is left
     made = rows.stepped(
         Step(
             (symbol, is_left, key),
             (lambda array: call(array, other)) if is_left else (lambda array: call(other, array)),
             is_pointwise=is_number,
+            constant=other,
         )
     )
     if made.shape != rows.shape or made.is_torch != rows.is_torch:

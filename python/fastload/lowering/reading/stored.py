@@ -9,7 +9,7 @@ import itertools
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import torch
 from fastload import _lib
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading.arrays import check_array
+from fastload.lowering.reading.conversions import SAME, native_steps
 from fastload.lowering.reading.values import (
     MOST_BYTES,
     Objects,
@@ -32,8 +33,6 @@ from fastload.registry import NotNative, refuse
 
 __all__ = ["NUMBERS", "Stored", "column_of", "is_packed", "memory_of"]
 
-_SAME = ("torch", "numpy")
-"""The keys of steps that leave each element as it is."""
 _BYTES = (torch.uint8, np.dtype(np.uint8))
 _OWN = (np.int64, np.float64, np.bool_)
 _TENSOR, _ARRAY, _CAT, _CONCATENATE = torch.tensor, np.array, torch.cat, np.concatenate
@@ -207,19 +206,19 @@ class Stored:
 
     def rows(self, rows: Rows) -> Any:
         """Returns the native column of rows, with what the steps make of them."""
-        keys = [step.key for step in rows.steps if step.key not in _SAME]
-        if not keys:
+        if all(step.key in SAME for step in rows.steps):
             return self.native(rows.view)
-        dtype = layout.dtype_name(rows.dtype)
+        steps = native_steps(rows)
+        if steps is not None:
+            with contextlib.suppress(ValueError):  # a cast that is not native, or too many
+                return self.native(rows.view, steps)
         if rows.view.dtype in _BYTES and all(step.is_pointwise for step in rows.steps):
             is_torch = isinstance(rows.view, torch.Tensor)
             each = (
                 torch.arange(256, dtype=torch.uint8) if is_torch else np.arange(256, dtype=np.uint8)
             )
-            return self.native(rows.view, dtype, _bytes(rows.run(each)))
-        if len(keys) == 1 and type(keys[0]) is tuple and keys[0][0] == "cast":
-            with contextlib.suppress(ValueError):  # no such conversion is native
-                return self.native(rows.view, dtype)
+            table = layout.dtype_name(rows.dtype), _bytes(rows.run(each)).tobytes()
+            return self.native(rows.view, [("table", *table)])
         return self._computed(rows)
 
     def _computed(self, rows: Rows) -> Any:
@@ -238,26 +237,28 @@ class Stored:
             return self.memo.of_objects(place, (rows.owner,), make, settings)
         return self.memo.of_bytes(self.place("computed"), _bytes(rows.view), make, settings)
 
-    def native(self, array: Any, cast: str | None = None, table: Any = None) -> Any:
+    def native(self, array: Any, steps: Sequence[tuple[Any, ...]] = ()) -> Any:
         """Returns the column of an array's rows, kept while it lies where it was.
 
         Args:
             array: `(N, ...)`.
-            cast: The dtype of samples, if it is another.
-            table: The value of each byte, as bytes.
+            steps: Conversions, as `_lib.Rows` takes them.
 
         Raises:
             NotNative: No array in memory.
-            ValueError: No such conversion is native.
+            ValueError: The conversions are not native.
         """
         try:
             memory = memory_of(array)
         except TypeError as error:
             raise NotNative(str(error)) from error
-        settings = cast, None if table is None else table.tobytes()
-        place: Any = "rows", memory[:-1], settings  # the column keeps the memory: no other is there
-        native = self.memo.of_objects(place, (), lambda: _lib.Rows(*memory, *settings))
-        return _lib.Rows(*memory, *settings) if native.moved() else native
+        place: Any = (
+            "rows",
+            memory[:-1],
+            tuple(steps),
+        )  # the column keeps the memory: no other is there
+        native = self.memo.of_objects(place, (), lambda: _lib.Rows(*memory, *steps))
+        return _lib.Rows(*memory, *steps) if native.moved() else native
 
 
 def _parted(array: Any, lengths: list[int]) -> Rows | Ragged:

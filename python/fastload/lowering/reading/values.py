@@ -90,11 +90,13 @@ class Step:
         key: Names it with its constants: equal keys mean equal results.
         call: Makes it, on an array whose first dimension counts samples.
         is_pointwise: True if each element depends on its own alone, wherever it stands.
+        constant: What arithmetic is done with.
     """
 
-    key: Hashable
+    key: Any
     call: Callable[[Any], Any]
     is_pointwise: bool = True
+    constant: Any = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -182,6 +182,18 @@ def floats(values: list[Any]) -> bytearray | None:
 def ints(values: list[Any]) -> bytearray | None:
     """Returns Python ints as int64; None if one of the values is not exactly an int, or too large."""
 
+def are_joined(
+    arrays: list[Any], before: list[Any], joined: Any, lengths: list[int]
+) -> bool:
+    """Returns true if arrays are the same objects as before, and still what was joined of them.
+
+    Args:
+        arrays: Tensors, or NumPy's arrays.
+        before: What was joined.
+        joined: Their elements one after the other, in a tensor or an array.
+        lengths: The first dimensions of what was joined.
+    """
+
 def numbers_of_lists(lists: list[Any]) -> tuple[type, bytearray] | None:
     """Returns the type of the numbers in lists or tuples, and all of them, one after the other.
 

@@ -83,6 +83,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lists::floats, module)?)?;
     module.add_function(wrap_pyfunction!(lists::ints, module)?)?;
     module.add_function(wrap_pyfunction!(lists::numbers_of_lists, module)?)?;
+    module.add_function(wrap_pyfunction!(value::are_joined, module)?)?;
     module.add_function(wrap_pyfunction!(lists::same_items, module)?)?;
     module.add_class::<pack::Pack>()?;
     module.add_class::<pad::Pad>()?;

@@ -155,6 +155,19 @@ impl Value {
         }
     }
 
+    /// Reads a tensor, or an array, as it lies in memory; None if it has no such form, or requires a gradient.
+    fn in_memory(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+        let py = value.py();
+        if !value.is_exact_instance(TENSOR.import(py, "torch", "Tensor")?) {
+            return Value::buffer(value);
+        }
+        if value.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
+            return Ok(None);
+        }
+        let seen = dlpack::describe(value)?;
+        seen.map(|seen| Value::new(seen, value)).transpose()
+    }
+
     /// Reads an array through the buffer protocol, if it supports that.
     fn buffer(array: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         let Ok(buffer) = PyUntypedBuffer::get(array) else {
@@ -219,6 +232,41 @@ impl Value {
             dtype,
         })
     }
+}
+
+/// Returns true if arrays are still what they were when they were joined. See the stub.
+#[pyfunction]
+pub(super) fn are_joined(
+    arrays: &Bound<'_, PyList>,
+    before: &Bound<'_, PyList>,
+    joined: &Bound<'_, PyAny>,
+    lengths: Vec<usize>,
+) -> PyResult<bool> {
+    let whole = Value::read(joined)?;
+    let mut left = whole.view.bytes(0, whole.view.len());
+    if arrays.len() != before.len() || arrays.len() != lengths.len() {
+        return Ok(false);
+    }
+    for ((array, old), length) in arrays.iter().zip(before).zip(lengths) {
+        let value = match array.is(&old) {
+            true => Value::in_memory(&array)?,
+            false => None,
+        };
+        let Some(value) = value else {
+            return Ok(false);
+        };
+        let strides = packed_strides(&value.shape, value.dtype.itemsize());
+        let is_alike = value.dtype == whole.dtype
+            && value.shape.first() == Some(&length)
+            && value.shape[1..] == whole.shape[1..]
+            && (value.view.len() == 0 || value.strides == strides);
+        let bytes = value.view.bytes(0, value.view.len());
+        match left.split_at_checked(bytes.len()) {
+            Some((own, rest)) if is_alike && own == bytes => left = rest,
+            _ => return Ok(false),
+        }
+    }
+    Ok(left.is_empty())
 }
 
 static TENSOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();

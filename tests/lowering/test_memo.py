@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Subset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from fastload import Loader, _lib, lanes
 from fastload.lowering.memo import Memo
@@ -98,3 +98,86 @@ def test_one_of_many_tensors_changes_between_epochs():
     assert not torch.equal(torch.cat(before), torch.cat(after))
     tensors[5].requires_grad_()
     assert lanes.choose(loader).lane == "process"
+
+
+def tensors():
+    return [torch.arange(6).reshape(2, 3) + place for place in range(5)]
+
+
+def arrays():
+    return [np.arange(6, dtype=np.float32).reshape(2, 3) + place for place in range(5)]
+
+
+def exchanged(lists):
+    lists[3] = lists[3] + 0
+
+
+def written(lists):
+    memory = np.asarray(lists[4])
+    memory[1, 2] += 1
+
+
+def split_elsewhere(lists):
+    joined = torch.cat(lists) if isinstance(lists[0], torch.Tensor) else np.concatenate(lists)
+    lists[:] = [joined[:1], *(joined[place : place + 2] for place in (1, 3, 5)), joined[7:]]
+
+
+def given_other_memory(lists):
+    if isinstance(lists[2], torch.Tensor):
+        lists[2].data = lists[2].T.contiguous()
+    else:
+        lists[2].shape = 3, 2
+
+
+def resized(lists):
+    if isinstance(lists[4], torch.Tensor):
+        lists[4].resize_(1, 3)
+    else:
+        lists[4].resize((1, 3), refcheck=False)
+
+
+CHANGES = [exchanged, written, split_elsewhere, given_other_memory, resized, list.pop]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("make", [tensors, arrays])
+def test_joined_arrays_are_known_again_until_one_changes(make, change):
+    lists = make()
+    whole = torch.cat(lists) if make is tensors else np.concatenate(lists)
+    before, lengths = list(lists), [2] * 5
+    assert _lib.are_joined(lists, before, whole, lengths)
+    assert _lib.are_joined(list(lists), before, torch.as_tensor(whole), lengths)
+    assert not _lib.are_joined(lists, before, whole, [2, 2, 2, 1, 3])
+    assert not _lib.are_joined(lists, before, whole[:-1], lengths)
+    change(lists)
+    assert not _lib.are_joined(lists, before, whole, lengths)
+
+
+def test_what_gets_a_gradient_is_joined_anew():
+    lists = [torch.ones(3), torch.zeros(3)]
+    whole = torch.cat(lists)
+    assert _lib.are_joined(lists, list(lists), whole, [3, 3])
+    lists[1].requires_grad_()
+    assert not _lib.are_joined(lists, list(lists), whole, [3, 3])
+
+
+class Elements(Dataset):
+    def __init__(self, lists):
+        self.lists = lists
+
+    def __len__(self):
+        return len(self.lists)
+
+    def __getitem__(self, index):
+        return self.lists[index], index
+
+
+@pytest.mark.parametrize("make", [tensors, arrays])
+def test_arrays_in_lists_change_between_epochs(make):
+    lists = [each for _ in range(200) for each in make()]  # more batches than the consumer makes
+    loader = Loader(Elements(lists), batch_size=64, **SIZES)
+    for change in (lambda _: None, lambda _: None, exchanged, written):
+        change(lists)
+        for batch, want in zip(loader, DataLoader(Elements(lists), 64), strict=True):
+            assert_same(batch, want)
+    assert lanes.choose(loader).lane == "native"

@@ -15,12 +15,20 @@ import numpy as np
 from fastload import _lib
 from fastload.registry import NotNative
 
-__all__ = ["Memo"]
+__all__ = ["Joined", "Memo"]
 
 _T = TypeVar("_T")
 
 _LOOKED_AT = 10_000
 """Number of items of a list that are compared one by one."""
+
+
+class Joined(NamedTuple):
+    """Arrays as one, along their first dimension."""
+
+    arrays: list[Any]
+    whole: Any
+    lengths: list[int]
 
 
 class _Kept(NamedTuple):
@@ -95,6 +103,12 @@ class Memo:
         """Returns the result for a copy of an array's memory, `(bytes,)` of uint8, for a use of its own."""
         return self._recall(use, contents, np.array_equal, np.asarray, lambda _: make(), settings)
 
+    def of_arrays(
+        self, use: Hashable, arrays: list[Any], join: Callable[[list[Any]], Joined]
+    ) -> Joined:
+        """Returns what was joined of arrays or tensors, which may have been written to since the last call."""
+        return self._recall(use, arrays, _are_joined, join, lambda joined: joined, None)
+
     def _recall(
         self,
         place: Hashable,
@@ -122,6 +136,10 @@ class Memo:
 def _identical(kept: tuple[Any, ...], things: tuple[Any, ...]) -> bool:
     """Returns true if two tuples hold the same objects."""
     return all(map(operator.is_, kept, things))
+
+
+def _are_joined(kept: Joined, arrays: list[Any]) -> bool:
+    return _lib.are_joined(arrays, kept.arrays, kept.whole, kept.lengths)
 
 
 def _same(kept: list[Any], items: list[Any]) -> bool:

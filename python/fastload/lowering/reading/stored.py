@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from fastload import _lib
-from fastload.lowering.memo import Memo
+from fastload.lowering.memo import Joined, Memo
 from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.conversions import SAME, native_steps
 from fastload.lowering.reading.values import (
@@ -123,31 +123,8 @@ class Stored:
         Raises:
             NotNative: Arrays of several classes, dtypes or shapes, or very large ones.
         """
-        first = arrays[0]
-        check_array(first)
-        if len(set(map(type, arrays))) > 1 or len(set(map(_DTYPE, arrays))) > 1:
-            refuse("arrays of several classes or dtypes")
-        try:
-            shapes = list(map(_SHAPE, arrays))
-            counts = Counter(shapes)
-            if len({(len(shape), shape[1:]) for shape in counts}) > 1:
-                refuse("arrays of several shapes")
-            elements = sum(count * math.prod(shape) for shape, count in counts.items())
-            if elements * first.itemsize > MOST_BYTES or first.ndim == 0:
-                refuse("a list of very large arrays, or of scalars", "stack them into one")
-            if type(first) is torch.Tensor:
-                with torch.enable_grad():  # so that gradients of any show in the result
-                    joined: Any = _CAT(arrays)
-            else:
-                joined = _CONCATENATE(arrays)
-        except (RuntimeError, ValueError) as error:
-            refuse(f"arrays that do not fit together: {error}")
-        check_array(joined)
-        settings = str(joined.dtype), tuple(joined.shape)
-        kept = self.memo.of_bytes(
-            self.place("stacked"), _byte_view(joined), lambda: joined, settings
-        )
-        return _parted(kept, [shape[0] for shape in shapes])
+        joined = self.memo.of_arrays(self.place("stacked"), arrays, _joined)
+        return _parted(joined.whole, joined.lengths)
 
     def values(
         self,
@@ -259,6 +236,30 @@ class Stored:
         )  # the column keeps the memory: no other is there
         native = self.memo.of_objects(place, (), lambda: _lib.Rows(*memory, *steps))
         return _lib.Rows(*memory, *steps) if native.moved() else native
+
+
+def _joined(arrays: list[Any]) -> Joined:
+    first = arrays[0]
+    check_array(first)
+    if len(set(map(type, arrays))) > 1 or len(set(map(_DTYPE, arrays))) > 1:
+        refuse("arrays of several classes or dtypes")
+    try:
+        shapes = list(map(_SHAPE, arrays))
+        counts = Counter(shapes)
+        if len({(len(shape), shape[1:]) for shape in counts}) > 1:
+            refuse("arrays of several shapes")
+        elements = sum(count * math.prod(shape) for shape, count in counts.items())
+        if elements * first.itemsize > MOST_BYTES or first.ndim == 0:
+            refuse("a list of very large arrays, or of scalars", "stack them into one")
+        if type(first) is torch.Tensor:
+            with torch.enable_grad():  # so that gradients of any show in the result
+                whole: Any = _CAT(arrays)
+        else:
+            whole = _CONCATENATE(arrays)
+    except (RuntimeError, ValueError) as error:
+        refuse(f"arrays that do not fit together: {error}")
+    check_array(whole)
+    return Joined(list(arrays), whole, [shape[0] for shape in shapes])
 
 
 def _parted(array: Any, lengths: list[int]) -> Rows | Ragged:

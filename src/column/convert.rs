@@ -1,12 +1,11 @@
 //! Conversions of elements while rows are copied: to another type, by a table, by arithmetic.
 
 use std::ops::{Add, Div, Mul, Sub};
-use std::sync::Arc;
 
 use crate::memory::{Cast, Dtype};
 
 /// One step of a conversion.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Conversion {
     /// To another type, as [`Cast::any`] has it.
     Cast(Dtype),
@@ -39,7 +38,7 @@ pub enum Operator {
 }
 
 /// What elements are calculated with.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Constants {
     /// Repeated along a row; each has a value of the elements' type.
     pub values: Vec<f64>,
@@ -48,19 +47,19 @@ pub struct Constants {
 }
 
 /// Steps that follow each other: a first one to some type, arithmetic in it, a cast to the type of samples.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Convert {
     first: Option<First>,
-    arithmetic: Arc<[(Operator, Constants)]>,
+    arithmetic: Vec<(Operator, Constants)>,
     /// The type that is calculated with.
     middle: Dtype,
     last: Option<Cast>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum First {
     Cast(Cast),
-    Table(Dtype, Arc<[u8]>),
+    Table(Dtype, Vec<u8>),
 }
 
 impl Convert {
@@ -81,11 +80,11 @@ impl Convert {
                     if !(is_first && is_whole && from == Dtype::UInt8) {
                         return None;
                     }
-                    first = Some(First::Table(dtype, table.into()));
+                    first = Some(First::Table(dtype, table));
                     middle = dtype;
                 }
                 Conversion::Arithmetic(operator, constants) => {
-                    let period = constants.values.len() * constants.inner;
+                    let period = constants.values.len().saturating_mul(constants.inner);
                     let is_float = matches!(middle, Dtype::Float32 | Dtype::Float64);
                     if !is_float || period == 0 || !elements.is_multiple_of(period) {
                         return None;
@@ -96,7 +95,7 @@ impl Convert {
         }
         Some(Convert {
             first,
-            arithmetic: arithmetic.into(),
+            arithmetic,
             middle,
             last,
         })
@@ -124,7 +123,7 @@ impl Convert {
             Some(First::Cast(cast)) => cast.run(source, out),
             Some(First::Table(dtype, table)) => look_up(*dtype, table, source, out),
         }
-        for (operator, constants) in &*self.arithmetic {
+        for (operator, constants) in &self.arithmetic {
             if self.middle == Dtype::Float32 {
                 let (read, write) = (f32::from_ne_bytes, f32::to_ne_bytes);
                 #[allow(clippy::cast_possible_truncation)] // each has the value of an f32

@@ -14,7 +14,7 @@ pub struct Rows {
     view: Arc<View>,
     /// Type of the array's elements.
     dtype: Dtype,
-    convert: Option<Convert>,
+    convert: Option<Arc<Convert>>,
     len: usize,
     layout: Arc<Layout>,
     /// Bytes of a row of the array.
@@ -90,7 +90,7 @@ impl Rows {
             let elements = self.row_bytes / self.dtype.itemsize();
             let convert = Convert::new(self.dtype, elements, steps)?;
             Arc::make_mut(&mut self.layout).dtype = convert.to();
-            self.convert = Some(convert);
+            self.convert = Some(Arc::new(convert));
         }
         Some(self)
     }

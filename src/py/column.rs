@@ -86,7 +86,6 @@ pub(super) struct Rows {
 impl Rows {
     #[new]
     #[pyo3(signature = (pointer, shape, strides_bytes, dtype, owner, *steps))]
-    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         pointer: usize,

@@ -248,9 +248,10 @@ pub(super) fn are_joined(
         return Ok(false);
     }
     for ((array, old), length) in arrays.iter().zip(before).zip(lengths) {
-        let value = match array.is(&old) {
-            true => Value::in_memory(&array)?,
-            false => None,
+        let value = if array.is(&old) {
+            Value::in_memory(&array)?
+        } else {
+            None
         };
         let Some(value) = value else {
             return Ok(false);

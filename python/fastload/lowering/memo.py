@@ -107,7 +107,8 @@ class Memo:
         self, use: Hashable, arrays: list[Any], join: Callable[[list[Any]], Joined]
     ) -> Joined:
         """Returns what was joined of arrays or tensors, which may have been written to since the last call."""
-        return self._recall(use, arrays, _are_joined, join, lambda joined: joined, None)
+        joined: Joined = self._recall(use, arrays, _are_joined, join, _itself, None)
+        return joined
 
     def _recall(
         self,
@@ -136,6 +137,10 @@ class Memo:
 def _identical(kept: tuple[Any, ...], things: tuple[Any, ...]) -> bool:
     """Returns true if two tuples hold the same objects."""
     return all(map(operator.is_, kept, things))
+
+
+def _itself(joined: Joined) -> Joined:
+    return joined
 
 
 def _are_joined(kept: Joined, arrays: list[Any]) -> bool:

@@ -182,9 +182,7 @@ def floats(values: list[Any]) -> bytearray | None:
 def ints(values: list[Any]) -> bytearray | None:
     """Returns Python ints as int64; None if one of the values is not exactly an int, or too large."""
 
-def are_joined(
-    arrays: list[Any], before: list[Any], joined: Any, lengths: list[int]
-) -> bool:
+def are_joined(arrays: list[Any], before: list[Any], joined: Any, lengths: list[int]) -> bool:
     """Returns true if arrays are the same objects as before, and still what was joined of them.
 
     Args:

@@ -28,7 +28,8 @@ class Rows(Column):
             to other integers, which wrap, or to floats, and of floats to float32 or float64; `("table", dtype,
             elements)`, the bytes of 256 elements, one for each value of uint8; `(symbol, is_left, constants, inner)`, one
             of `+ - * /` in float32 or float64, with constants (float64, as bytes) that are repeated along a row, each
-            `inner` times, and are right of the symbol if elements are left of it. A cast or a table first, then arithmetic, then a cast.
+            `inner` times, and are right of the symbol if elements are left of it. A cast or a table first, then
+            arithmetic, then a cast.
 
     Raises:
         TypeError: No such dtype.

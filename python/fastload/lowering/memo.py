@@ -24,7 +24,7 @@ _LOOKED_AT = 10_000
 
 
 class Joined(NamedTuple):
-    """Arrays as one, along their first dimension."""
+    """Arrays or tensors as one, along their first dimension, of which `lengths` has the size in each."""
 
     arrays: list[Any]
     whole: Any
@@ -107,7 +107,7 @@ class Memo:
         self, use: Hashable, arrays: list[Any], join: Callable[[list[Any]], Joined]
     ) -> Joined:
         """Returns what was joined of arrays or tensors, which may have been written to since the last call."""
-        joined: Joined = self._recall(use, arrays, _are_joined, join, _itself, None)
+        joined: Joined = self._recall(use, arrays, _are_joined, join, lambda made: made, None)
         return joined
 
     def _recall(
@@ -137,10 +137,6 @@ class Memo:
 def _identical(kept: tuple[Any, ...], things: tuple[Any, ...]) -> bool:
     """Returns true if two tuples hold the same objects."""
     return all(map(operator.is_, kept, things))
-
-
-def _itself(joined: Joined) -> Joined:
-    return joined
 
 
 def _are_joined(kept: Joined, arrays: list[Any]) -> bool:

@@ -229,11 +229,8 @@ class Stored:
             memory = memory_of(array)
         except TypeError as error:
             raise NotNative(str(error)) from error
-        place: Any = (
-            "rows",
-            memory[:-1],
-            tuple(steps),
-        )  # the column keeps the memory: no other is there
+        # The column keeps the memory: no other is there.
+        place: Any = "rows", memory[:-1], tuple(steps)
         native = self.memo.of_objects(place, (), lambda: _lib.Rows(*memory, *steps))
         return _lib.Rows(*memory, *steps) if native.moved() else native
 

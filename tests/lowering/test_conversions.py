@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from fastload import Loader, _lib
 from fastload.lowering import lower
 from fastload.memory import layout
 from fastload.registry import NotNative
-from tests.lowering.reading.classes import Held
+from tests.lowering.reading.classes import Held, made
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.sizes import SIZES
 
@@ -134,6 +135,41 @@ def test_arithmetic_is_not_computed_ahead(kind, dtype):
     for first, batch in zip((0, 8, 16), batches, strict=True):
         samples = [torch.as_tensor(small[place]) for place in range(first, min(first + 8, 23))]
         assert_same(batch, torch.stack(samples))
+
+
+OWN = {
+    "x": np.resize(BYTES, (64, 5, 4)),
+    "single": np.resize(NUMBERS, (64, 5, 4)).astype(np.float32),
+}
+IN_PLACE = [
+    "x = self.x[i].astype(np.float32)\nx /= 255.0\nx -= 0.5\nreturn x",
+    "x = torch.from_numpy(self.x[i]).float()\nx *= 2\nreturn x, i",
+    "x = self.single[i] * 3\nx += 1\nreturn x[0], x",
+]
+REFUSED = [
+    "x = self.single[i]\nx /= 1.0\nreturn x",
+    "x = y = self.x[i].astype(np.float32)\nx /= 255.0\nreturn x, y",
+    "x = self.x[i].astype(np.float32)\ny = x[0]\nx /= 255.0\nreturn x, y",
+    "x = self.x[i].astype(np.float32)\ny = x\ny /= 255.0\nreturn x, y",
+    "x = torch.from_numpy(self.single[i]).float()\nx *= 1\nreturn x",
+    "x = torch.from_numpy(self.x[i]).float()\ny = x.float()\ny *= 2\nreturn x, y",
+    "x = self.single[i] + 1\nx += np.zeros(4)\nreturn x",
+]
+
+
+@pytest.mark.parametrize("body", IN_PLACE)
+def test_new_arrays_may_be_changed_in_place(body):
+    dataset = made(body, OWN, 64)
+    assert lower(dataset) is not None
+    assert_same(list(Loader(dataset, 8, **SIZES)), list(DataLoader(dataset, 8)))
+
+
+@pytest.mark.parametrize("body", REFUSED)
+def test_arrays_that_others_see_are_not_changed(body):
+    dataset = made(body, OWN, 64)
+    with pytest.raises(NotNative):
+        lower(dataset)
+    assert_same(list(Loader(dataset, 8, **SIZES)), list(DataLoader(dataset, 8)))
 
 
 def test_numpy_raises_where_it_is_told_to():

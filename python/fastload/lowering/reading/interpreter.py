@@ -13,7 +13,7 @@ from fastload.lowering.reading.expressions import Expressions, simple
 from fastload.lowering.reading.members import is_immutable, parts
 from fastload.lowering.reading.pictures import Picture
 from fastload.lowering.reading.source import Scope, bound, parsed, unmangled
-from fastload.lowering.reading.values import Each, described, tried
+from fastload.lowering.reading.values import Each, Rows, described, tried
 from fastload.registry import NotNative, refuse
 
 __all__ = ["Interpreter"]
@@ -49,16 +49,16 @@ class Interpreter(Expressions):
         return outcome.value if isinstance(outcome, _Returned) else None
 
     def _block(self, statements: list[ast.stmt], scope: Scope) -> Any:
-        for statement in statements:
+        for before, statement in zip([None, *statements], statements, strict=False):
             try:
-                outcome = self._statement(statement, scope)
+                outcome = self._statement(statement, scope, before)
             except NotNative as reason:
                 raise _placed(reason, statement, scope) from reason
             if outcome is not None:
                 return outcome
         return None
 
-    def _statement(self, node: ast.stmt, scope: Scope) -> Any:
+    def _statement(self, node: ast.stmt, scope: Scope, before: ast.stmt | None) -> Any:
         self._count()
         match node:
             case ast.Return():
@@ -71,7 +71,7 @@ class Interpreter(Expressions):
                 if node.value is not None:
                     self._assign(node.target, self._value(node.value, scope), scope)
             case ast.AugAssign():
-                self._augment(node, scope)
+                self._augment(node, scope, before)
             case ast.If():
                 taken = node.body if self._truth(node.test, scope) else node.orelse
                 return self._block(taken, scope)
@@ -120,14 +120,18 @@ class Interpreter(Expressions):
             case _:
                 refuse("this assignment is not read")
 
-    def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
+    def _augment(self, node: ast.AugAssign, scope: Scope, before: ast.stmt | None) -> None:
         if not isinstance(node.target, ast.Name):
             refuse("it changes what it did not make itself")
-        value = self._used(scope.get(node.target.id))
-        if not is_immutable(value):
+        name = node.target.id
+        value = self._used(scope.get(name))
+        is_new = _calculates(before, name) and isinstance(value, Rows) and value.is_calculated
+        if not (is_immutable(value) or is_new):
             refuse(f"it changes {described(value)} in place")
-        other = self._value(node.value, scope)
-        scope.set(node.target.id, self._combined(node.op, value, other))
+        made = self._combined(node.op, value, self._value(node.value, scope))
+        if is_new and (not isinstance(made, Rows) or made.dtype != value.dtype):
+            refuse(f"it changes {described(value)} in place, to another dtype")
+        scope.set(name, made)
 
     def _loop(self, node: ast.For, scope: Scope) -> Any:
         for each in self._looped(self._value(node.iter, scope)):
@@ -147,6 +151,21 @@ class Interpreter(Expressions):
             if each.optional_vars is not None:
                 self._assign(each.optional_vars, value, scope)
         return self._block(node.body, scope)
+
+
+def _calculates(node: ast.stmt | None, name: str) -> bool:
+    """Returns true if a statement gives a name, and nothing else, what it calculates: arithmetic, or a cast."""
+    match node:
+        case (
+            ast.AugAssign(target=ast.Name(id=own))
+            | ast.Assign(
+                targets=[ast.Name(id=own)],
+                value=ast.BinOp()
+                | ast.Call(func=ast.Attribute(attr="astype" | "float" | "double")),
+            )
+        ):
+            return own == name
+    return False
 
 
 _STATEMENTS = {

@@ -151,6 +151,11 @@ class Rows(Each):
         """True if samples are NumPy's scalars, or Python's."""
         return not self.is_torch and self.ndim == 0
 
+    @property
+    def is_calculated(self) -> bool:
+        """True if samples are in memory of their own, which the last step filled."""
+        return bool(self.steps) and self.steps[-1].key[0] in ("cast", "+", "-", "*", "/")
+
     def run(self, array: Any) -> Any:
         """Returns what the steps make of an array."""
         for step in self.steps:

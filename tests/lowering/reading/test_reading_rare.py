@@ -182,6 +182,21 @@ def test_a_loop_sees_what_it_changes():
         assert_torchs(dataset, batch_size=4)
 
 
+@pytest.mark.parametrize(
+    ("rare", "dtype"),
+    [
+        (np.int64(300), "uint8"),
+        (np.int64(1 << 40), "int32"),
+        (np.uint64(1 << 63), "int64"),
+        (np.float64(-0.5), "uint8"),
+    ],
+)
+def test_scalars_that_do_not_fit_raise_as_torchs_do(rare, dtype):
+    numbers = np.array(some(rare, 7), rare.dtype)
+    dataset = made(f"return torch.tensor(self.x[i], dtype=torch.{dtype})", {"x": numbers})
+    assert_torchs(dataset, batch_size=4)
+
+
 VALUES = """i self.nothing self.three j out[0] self.a[i] self.number[i] self.fine[i] self.x[i] self.rest[i]
 self.pairs[i] self.which[i] self.dicts[i].get('box') self.records[i].box self.points[i] self.points[0].box"""
 FORMS = """[{0}, {1}]

@@ -15,9 +15,19 @@ import torch
 
 from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.values import Each, Ragged, Rows, Step, described
+from fastload.memory import layout
 from fastload.registry import name, refuse
 
-__all__ = ["OPERATORS", "calculated", "cast", "elementwise", "number", "to_numpy", "to_torch"]
+__all__ = [
+    "OPERATORS",
+    "calculated",
+    "cast",
+    "check_scalars",
+    "elementwise",
+    "number",
+    "to_numpy",
+    "to_torch",
+]
 
 
 _FROM_NUMPY = torch.from_numpy  # as it was imported
@@ -114,6 +124,15 @@ def _check_range(array: Any, dtype: Any) -> None:
     if not (limits.min - 1 < least and most < limits.max):
         msg = f"numbers from {least} to {most} do not fit {dtype}"
         raise ValueError(msg)
+
+
+def check_scalars(rows: Rows, dtype: torch.dtype) -> None:
+    """Refuses NumPy scalars that do not fit torch's integers: `torch.tensor` raises for them, and wraps arrays."""
+    if _kind(dtype) != "i" or np.can_cast(rows.dtype, layout.dtype_name(dtype)):
+        return
+    limits, array = torch.iinfo(dtype), rows.run(rows.view)
+    if len(array) and not limits.min <= array.min().item() <= array.max().item() <= limits.max:
+        refuse(f"a number does not fit {dtype}")
 
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {

@@ -11,7 +11,13 @@ import torch
 
 from fastload.lowering.reading.arithmetic import lifted
 from fastload.lowering.reading.arrays import of_rows
-from fastload.lowering.reading.elements import cast, elementwise, number, to_torch
+from fastload.lowering.reading.elements import (
+    cast,
+    check_scalars,
+    elementwise,
+    number,
+    to_torch,
+)
 from fastload.lowering.reading.row_methods import method_of
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, described, objects_of
 from fastload.registry import refuse
@@ -24,6 +30,8 @@ def _tensor(reader: Any, data: Any, dtype: Any = None) -> Any:
     if dtype is not None and not isinstance(dtype, torch.dtype):
         refuse(f"a tensor of dtype {dtype!r} is not known")
     if isinstance(data, Rows) and not data.is_python:
+        if data.is_scalar and dtype is not None:
+            check_scalars(data, dtype)
         made = to_torch(data)
         return made if dtype is None else cast(made, dtype)
     if isinstance(data, Ragged):

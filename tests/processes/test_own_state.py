@@ -327,7 +327,8 @@ class Opened(IterableDataset):
         self.epoch = epoch
 
     def __iter__(self):
-        self.file = os.getpid()
+        self.file = open(os.devnull)  # noqa: SIM115, PTH123
+        os.getpid()
         return iter(range(self.epoch, 12))
 
 

@@ -54,6 +54,23 @@ class Slotted(Reader):
         return self.position
 
 
+class Unset:
+    """Has no position before its first use."""
+
+    def __init__(self):
+        self.at = None
+
+    def next(self):
+        self.at = 1 if self.at is None else self.at + 1
+        return self.at
+
+
+class Missing:
+    def next(self):
+        self.at = getattr(self, "at", 0) + 1
+        return self.at
+
+
 class Endless:
     def __init__(self):
         self.at = 0
@@ -73,6 +90,18 @@ class Counts(dict):
 def count(held):
     held["epoch"] += 1
     return held["epoch"]
+
+
+def begin_once(held):
+    if held[0] is None:
+        held[0] = itertools.count(1)
+    return next(held[0])
+
+
+def begin_with(held):
+    if not hasattr(held, "values"):
+        held.values = (7 * each for each in itertools.count(1))
+    return next(held.values)
 
 
 def rotate(held):
@@ -133,6 +162,10 @@ def of_class():
 
 STREAMS = {
     "a reader": (Reader, lambda: Reader.next),
+    "a reader without a position": (Unset, lambda: Unset.next),
+    "a reader without the attribute": (Missing, lambda: Missing.next),
+    "an iterator that is made once": (lambda: [None], lambda: begin_once),
+    "a generator that is made once": (types.SimpleNamespace, lambda: begin_with),
     "slots": (Slotted, lambda: Slotted.next),
     "an iterator": (Endless, lambda: next),
     "a dict": (lambda: {"epoch": 0}, lambda: count),

@@ -1,9 +1,9 @@
 """`Changes`: what samples change in a dataset, a collate function, and whatever they lead to.
 
 A worker process changes copies of its own: a cache fills once in each worker, a counter counts its own share, and a
-position is where it was when the next epoch begins. What is `None` or missing first is left out, and so is a file that
-a container is given: what is opened on first use belongs to the worker. Objects of libraries are left to them. Calls
-nothing of the user's.
+position is where it was when the next epoch begins. A file that is opened on first use belongs to the worker, and is
+left out; so is all that is `None` or missing first, except for streams, whose next epoch may go on from it. Objects of
+libraries are left to them. Calls nothing of the user's.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from fastload.processes.reach import (
     parts_of_class,
     stored,
 )
-from fastload.processes.shared_state import hazard
+from fastload.processes.shared_state import hazard, is_iterator
 
 __all__ = ["Changes"]
 
@@ -60,9 +60,12 @@ class Changes:
         dataset: The dataset; of a `Subset`, what it selects from is watched.
         collate_fn: The function that makes its batches.
         indices: The indices that the dataset is asked for next; None if it is iterable.
+        goes_on: True if it is a stream whose next epoch has to go on from this one.
     """
 
-    def __init__(self, dataset: Any, collate_fn: Any, indices: Any = None) -> None:
+    def __init__(
+        self, dataset: Any, collate_fn: Any, indices: Any = None, *, goes_on: bool = False
+    ) -> None:
         indices = indices if type(indices) in (list, tuple) else [indices]
         while type(dataset) is Subset:
             chosen, dataset = dataset.indices, dataset.dataset
@@ -70,7 +73,7 @@ class Changes:
             indices = [chosen[each] for each in indices if type(each) is int] if is_listed else []
         picks = [each for each in indices if type(each) is int]
         things = [(dataset, "dataset"), (collate_fn, "collate_fn")]
-        self._watched = list(_watched(things, picks))
+        self._watched = list(_watched(things, picks, goes_on=goes_on))
         self._containers = [each for each in self._watched if isinstance(each, _Container)]
 
     def changed(self) -> str:
@@ -86,7 +89,9 @@ class Changes:
         return path, size
 
 
-def _watched(things: list[tuple[Any, str]], picks: list[int]) -> "Iterator[_Named | _Container]":
+def _watched(
+    things: list[tuple[Any, str]], picks: list[int], *, goes_on: bool
+) -> "Iterator[_Named | _Container]":
     """Yields all that may change of what things lead to, nearest first."""
     met = set[int]()
     waiting = collections.deque((thing, path, True) for thing, path in things)
@@ -109,19 +114,29 @@ def _watched(things: list[tuple[Any, str]], picks: list[int]) -> "Iterator[_Name
         else:
             is_users = is_users and (kind in _DATA or entries(thing) is not None)
         if is_users:
-            yield from _parts_that_change(thing, path, picks)
+            yield from _parts_that_change(thing, path, picks, goes_on=goes_on)
         if (held := entries(thing)) is None or operator.length_hint(held) <= _SHORT:
             waiting.extend((*part, is_users) for part in parts(thing, path))
 
 
-def _parts_that_change(thing: Any, path: str, picks: list[int]) -> "Iterator[_Named | _Container]":
+def _parts_that_change(
+    thing: Any, path: str, picks: list[int], *, goes_on: bool
+) -> "Iterator[_Named | _Container]":
     kind = type(thing)
     if kind is types.FunctionType:
         cells = dict(zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True))
         if cells:
-            yield _Named(f"{path}'s ", lambda: {name: _content(cells[name]) for name in cells})
+            yield _Named(
+                f"{path}'s ",
+                lambda: {name: _content(cells[name]) for name in cells},
+                goes_on=goes_on,
+            )
         if set_here := globals_set_by(thing):
-            yield _Named("", lambda: {name: thing.__globals__.get(name) for name in set_here})
+            yield _Named(
+                "",
+                lambda: {name: thing.__globals__.get(name) for name in set_here},
+                goes_on=goes_on,
+            )
     elif kind is torch.Tensor:
         if not thing.is_inference():
             yield _Named(path, lambda: {"": thing._version})
@@ -130,11 +145,11 @@ def _parts_that_change(thing: Any, path: str, picks: list[int]) -> "Iterator[_Na
             yield _Named(path, lambda: {"": thing.tobytes()})
     else:
         if kind is CACHED or (entries(thing) is not None and not issubclass(kind, tuple)):
-            yield _Container(path, thing, picks)
+            yield _Container(path, thing, picks, goes_on=goes_on)
         if kind not in (list, tuple, dict, set):
             users = [each for each in reversed(kind.__mro__) if is_users_class(each)]
             defaults = dict(item for each in users for item in _numbers_of(each).items())
-            yield _Named(f"{path}.", lambda: defaults | stored(thing))
+            yield _Named(f"{path}.", lambda: defaults | stored(thing), goes_on=goes_on)
 
 
 def _numbers_of(kind: type) -> dict[str, Any]:
@@ -155,16 +170,23 @@ class _Named:
     Args:
         prefix: What stands before a name in its path.
         read: Returns the values of now.
+        goes_on: True if values that were `None` or missing count.
     """
 
-    def __init__(self, prefix: str, read: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self, prefix: str, read: Callable[[], dict[str, Any]], *, goes_on: bool = False
+    ) -> None:
         self._prefix, self._read, self._were = prefix, read, read()
+        self._goes_on = goes_on
 
     def changed(self) -> Iterator[str]:
         """Yields the paths of the values that have changed."""
         now = self._read()
         for name, was in self._were.items():
             if was is not None and _differ(now.get(name, _MISSING), was):
+                yield self._prefix + name
+        for name, value in now.items() if self._goes_on else ():
+            if self._were.get(name) is None and _goes_on_from(value):
                 yield self._prefix + name
 
 
@@ -175,17 +197,22 @@ class _Container:
         path: Its path.
         thing: The container.
         picks: The indices whose entries of a long list are watched.
+        goes_on: True if iterators that it is given count.
     """
 
-    def __init__(self, path: str, thing: Any, picks: list[int]) -> None:
+    def __init__(self, path: str, thing: Any, picks: list[int], *, goes_on: bool) -> None:
         self.path = path
+        self._goes_on = goes_on
         self._thing, self._picks = thing, picks
         self._were = self._entries()
 
     def changed(self) -> Iterator[str]:
         """Yields the path if entries have changed, other than by files that were opened; not of a function's cache."""
         is_new = type(self._thing) is not CACHED
-        if is_new and any(each is None or hazard(each) is None for each in self._added()):
+        if is_new and any(
+            each is None or hazard(each) is None or (self._goes_on and is_iterator(type(each)))
+            for each in self._added()
+        ):
             yield self.path
 
     def filled_bytes(self) -> int:
@@ -224,6 +251,15 @@ def _cached(function: Any) -> Iterator[Any]:
             yield from each.values()
         else:
             yield each
+
+
+def _goes_on_from(value: Any) -> bool:
+    """Returns true if a value is a position, or data: an iterator, a number, a container, an object of the user's."""
+    kind = type(value)
+    if value is None or (not is_iterator(kind) and hazard(value) is not None):
+        return False
+    is_plain = kind in ATOMS or kind in _DATA or entries(value) is not None
+    return is_plain or is_iterator(kind) or is_users_class(kind)
 
 
 def _differ(now: Any, was: Any) -> bool:

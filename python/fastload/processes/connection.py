@@ -108,7 +108,7 @@ class Connection:
     def _iterate(self, create: Callable[..., Any], kind: int, dataset: Any, *rest: Any) -> Any:
         """Has an iterable dataset iterated, which may change it at once."""
         if not self._has_begun and self._changes is None:
-            self._changes = Changes(dataset, self._collate_fn)
+            self._changes = Changes(dataset, self._collate_fn, goes_on=self._may_take_over)
         return create(kind, dataset, *rest)
 
     def put(self, result: tuple[Any, Any]) -> None:

@@ -41,7 +41,7 @@ from fastload.processes.reach import (
     stored,
 )
 
-__all__ = ["hazard", "why_one_process"]
+__all__ = ["hazard", "is_iterator", "why_one_process"]
 
 _MANY = 10_000
 
@@ -249,7 +249,7 @@ def hazard(thing: Any) -> str | None:
         is_over = threading.Event in mro and threading.Event.is_set(thing)
         seen = f"{signal}, which workers would not see when a thread of this process signals it"
         return seen if not is_over and _has_threads() else None
-    if _is_iterator(kind):
+    if is_iterator(kind):
         return "an iterator, of which each worker would have a copy"
     return _opened(thing)
 
@@ -297,6 +297,6 @@ def _has_threads() -> bool:
     return any(not isinstance(each, threading._DummyThread) for each in threads)
 
 
-def _is_iterator(kind: type) -> bool:
+def is_iterator(kind: type) -> bool:
     """Returns true if objects of a class are iterators of Python's own."""
     return kind.__module__ in ("builtins", "itertools", "_csv") and "__next__" in vars(kind)

@@ -284,6 +284,21 @@ class Kept(Sampler):
         self.at = state["at"]
 
 
+class TakenUp(Kept):
+    """A sampler that takes up a state when it begins, as torchdata's do: before that its own is of the start."""
+
+    loaded = 0
+
+    def __iter__(self):
+        begin, self.loaded = self.loaded, 0
+        for self.at in range(begin + 1, COUNT + 1):
+            yield (self.at - 1) * 7 % COUNT
+        self.at = 0
+
+    def load_state_dict(self, state):
+        self.loaded = state["at"]
+
+
 class Iterated(Sampler):
     """A sampler whose iterator has a state."""
 
@@ -304,7 +319,7 @@ class Batched(Iterated):
 
 @pytest.mark.parametrize("stop", [0, 1, 2, 5])
 @pytest.mark.parametrize("workers", [0, 2, AUTO])
-@pytest.mark.parametrize("kind", [Kept, Iterated, Batched])
+@pytest.mark.parametrize("kind", [Kept, TakenUp, Iterated, Batched])
 def test_samplers(kind, workers, stop):
     """The state is that of the batch that was taken, whatever was asked for ahead; nothing is gone through again."""
 
@@ -326,6 +341,61 @@ def test_samplers(kind, workers, stop):
     assert taken(iterator, 99) == rest
     taken(iter(first), 2)
     assert len(taken(iter(other), 99)) == 6
+
+
+class Noisy(Dataset):
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        return index + torch.rand(())
+
+
+class Stream(IterableDataset):
+    """A dataset that takes up a state when it begins."""
+
+    def __init__(self):
+        self.at = self.loaded = 0
+
+    def __iter__(self):
+        begin, self.loaded = self.loaded, 0
+        for self.at in range(begin + 1, COUNT + 1):
+            yield self.at
+        self.at = 0
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.loaded = state["at"]
+
+
+STREAMED = {
+    "sampler": lambda: Loader(columns(), 4, sampler=TakenUp()),
+    "inline": lambda: Loader(columns(), 4, sampler=TakenUp(), num_workers=0),
+    "snapshots": lambda: Loader(
+        Noisy(), 4, sampler=TakenUp(), num_workers=2, snapshot_every_n_steps=3
+    ),
+    "dataset": lambda: Loader(Stream(), 4),
+    "dataset inline": lambda: Loader(Stream(), 4, num_workers=0),
+    "dataset of a worker": lambda: Loader(Stream(), 4, num_workers=1),
+}
+
+
+@pytest.mark.parametrize("stops", [(3, 0), (4, 1), (4, 1, 0), (6, 0), (0, 2)])
+@pytest.mark.parametrize("make", STREAMED.values(), ids=STREAMED)
+def test_a_state_that_is_saved_soon_after_another_was_loaded(make, stops):
+    torch.manual_seed(3)
+    loader = make()
+    expected = taken(iter(loader), 99)
+    torch.manual_seed(3)
+    loader, batches = make(), []
+    for stop in stops:
+        batches += taken(iter(loader), stop)
+        state = carried(loader.state_dict())
+        loader = make()
+        loader.load_state_dict(state)
+    assert batches + taken(iter(loader), 99) == expected
 
 
 @pytest.mark.parametrize("drop_last", [False, True])

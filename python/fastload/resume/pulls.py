@@ -165,14 +165,18 @@ class Pulls:
             self._iterator = _cut(self._iterator, size, drop_last=drop_last)
         return self._stateful is not None and state is not None
 
-    def _keep_state(self, *, ended: bool = False) -> None:
+    def _keep_state(self, *, ended: bool = False, loaded: Any = None) -> None:
         """Keeps the state of a sampler that has one; after an error it is not asked again, and has none.
 
         Args:
             ended: True if the sampler is at the end of an epoch: before the first batch, where it may be that of the
                 last one, and after a batch that is not full.
+            loaded: The state that it was given just now, which one that has not begun may not return yet.
         """
         if self._stateful is None:
+            return
+        if loaded is not None:
+            self._cursor.pull(kept(loaded))
             return
         sampler, iterator = self._stateful
         try:
@@ -218,7 +222,7 @@ class Pulls:
             if restored.taken and is_at_end:
                 self._open(None)
                 self._samples = self._cursor.place = state["samples"]
-                self._keep_state(ended=True)
+                self._keep_state(ended=True, loaded=state)
                 self._iterator = iter(())
                 return
             state = None
@@ -236,7 +240,7 @@ class Pulls:
                     for batch in islice(self._iterator, restored.taken):
                         self._cursor.place += count_of(batch, batched=self._batched)
                     self._samples = self._cursor.place
-                self._keep_state(ended=restored.taken == 0)
+                self._keep_state(ended=restored.taken == 0, loaded=restored.sampler_state)
                 is_there = is_there or (restored.is_coming and self._stateful is not None)
                 if is_there and not sets_epoch:  # it draws from what it holds itself
                     return

@@ -103,6 +103,9 @@ def _next_worker(loader: Any, cursor: Cursor | None) -> int:
 def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[str, Any] | None:
     """Returns the states of datasets, by the numbers of their workers; None where they have none."""
     fetcher = None if cursor is None else cursor.fetcher
+    is_loaded = cursor is not None and bool(cursor.datasets) and cursor.taken == cursor.before
+    if is_loaded and not is_coming:  # what one says that has not gone on may be older
+        fetcher = None
     if fetcher is not None or (cursor is None and loader.num_workers == 0):
         state = state_of_dataset(loader.dataset, None if is_coming else fetcher)
         return None if state is None else {"0": copy.deepcopy(state)}

@@ -1,5 +1,7 @@
 """Collate functions of transformers, made natively; the originals are the oracle."""
 
+import copy
+import os
 import pickle
 
 import numpy as np
@@ -180,3 +182,34 @@ def test_a_loader_collates_natively(tokenizer):
     assert loader.collate_fn is collator
     for at, batch in enumerate(batches):
         assert_equal(batch, collator(samples[2 * at : 2 * at + 2]))
+
+
+class Tokens(torch.utils.data.Dataset):
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        os.getpid()
+        return {"input_ids": list(range(2, 6 + index % 5))}
+
+
+class Around:
+    def __init__(self, collator):
+        self.collator = collator
+
+    def __call__(self, samples):
+        return self.collator(samples)
+
+
+@pytest.mark.parametrize("around", [Around, lambda collator: collator])
+def test_masks_of_a_seed_are_those_of_torchs_default(around, tokenizer):
+    """The collator makes its generator with its first batch: workers would have one each."""
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.add_special_tokens({"mask_token": "w1"})
+
+    def epochs(kind):
+        made = transformers.DataCollatorForLanguageModeling(tokenizer, seed=3)
+        loader = kind(Tokens(), 4, collate_fn=around(made))
+        return [dict(batch) for _ in range(2) for batch in loader]
+
+    assert_same(epochs(Loader), epochs(torch.utils.data.DataLoader))

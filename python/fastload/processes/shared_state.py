@@ -62,6 +62,8 @@ _LEADS_TO = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 """Classes of Python's that hold attributes for the user."""
 _IS_GENERATOR = "is a random generator, of which each worker would have a copy"
+_MASKS = ("transformers.data.data_collator", "DataCollatorForLanguageModeling")
+"""The module and the name of a collator that may draw from a generator of its own."""
 _FIRST_OWN = 3
 """The lowest descriptor that is no standard stream's."""
 _HANDLES = {
@@ -135,6 +137,10 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             continue
         if is_own_generator(thing):
             return f"{path} {_IS_GENERATOR}"
+        if _is_seeded_collator(thing):
+            return (
+                f"{path} makes a random generator of its seed, and each worker would have its own"
+            )
         if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
         if kind is types.FunctionType and not is_library(thing.__code__.co_filename):
@@ -208,6 +214,12 @@ def _is_open_file(descriptor: int) -> bool:
         return descriptor >= _FIRST_OWN and stat.S_ISREG(os.fstat(descriptor).st_mode)
     except (OSError, OverflowError):
         return False
+
+
+def _is_seeded_collator(thing: Any) -> bool:
+    """Returns true if an object is a collator of transformers that masks tokens by a generator of its own."""
+    mro = {(each.__module__, each.__name__) for each in type(thing).__mro__}
+    return _MASKS in mro and all_stored(thing).get("seed") is not None
 
 
 def _is_everybodys(thing: Any) -> bool:

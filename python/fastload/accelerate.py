@@ -70,7 +70,8 @@ def _made(*args: Any, _origin: Loader[Any] | None = None, **options: Any) -> Dat
     names = set(parameters)
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         names.update(EXTRA)
-    names -= _ORDER | {"dataset"} | options.keys()
+    # Accelerate gives the generator among the options, or leaves it out where it dispatches batches
+    names -= _ORDER | {"dataset", "generator"} | options.keys()
     kept = {name: getattr(_origin, name) for name in names if hasattr(_origin, name)}
     kind: Any = type(_origin)
     loader: DataLoader[Any] = kind(*args, **kept, **options)

@@ -137,6 +137,21 @@ def test_uninstall_leaves_accelerate_as_it_was():
 
 
 @pytest.mark.parametrize("dispatch", [False, True])
+def test_a_generator_draws_what_it_draws_for_torchs_loader(dispatch):
+    """Accelerate leaves it to the sampler alone where it dispatches batches."""
+
+    def epochs(kind: Any) -> list[list[int]]:
+        torch.manual_seed(1)
+        loader = kind(columns(), 4, shuffle=True, generator=torch.Generator().manual_seed(3))
+        prepared = prepare_data_loader(
+            loader, num_processes=1, dispatch_batches=dispatch, put_on_device=True
+        )
+        return [prepared_batch[0].tolist() for _ in range(3) for prepared_batch in prepared]
+
+    assert epochs(Loader) == epochs(DataLoader)
+
+
+@pytest.mark.parametrize("dispatch", [False, True])
 @pytest.mark.parametrize("skip", [0, 3])
 def test_the_epoch_reaches_planned_samplers(dispatch, skip):
     prepared = prepare_data_loader(

@@ -9,9 +9,10 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from torch.utils.data import Dataset, IterableDataset, Subset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from fastload import AUTO, Loader
+from tests.shared.compare import assert_same, outcomes_by_type
 
 
 class Changing(Dataset):
@@ -125,6 +126,15 @@ def test_the_loader_may_be_gone(caplog):
 @pytest.mark.parametrize(("change", "attributes"), SILENT.values(), ids=SILENT)
 def test_nothing_is_said_of_what_is_begun_in_a_worker_or_stays(caplog, change, attributes):
     assert lines(caplog, Changing(change, **attributes), num_workers=2) == []
+
+
+@pytest.mark.parametrize("chosen", [[3, 4, 5, 6], range(3, 7)], ids=["list", "range"])
+def test_an_index_out_of_range_of_a_subset_is_an_error_of_its_batch(chosen):
+    def seen(kind, **arguments):
+        subset = Subset(Changing(nothing), chosen)
+        return outcomes_by_type(kind(subset, 2, sampler=[9, 0, 1, 2, -4, -5, 3], **arguments))
+
+    assert_same(seen(Loader, lane="process"), seen(DataLoader))
 
 
 class Counting:

@@ -69,8 +69,10 @@ class Changes:
         indices = indices if type(indices) in (list, tuple) else [indices]
         while type(dataset) is Subset:
             chosen, dataset = dataset.indices, dataset.dataset
-            is_listed = type(chosen) in (list, range)
-            indices = [chosen[each] for each in indices if type(each) is int] if is_listed else []
+            count = len(chosen) if type(chosen) in (list, range) else 0
+            # an index out of range is the batch's error
+            within = [each for each in indices if type(each) is int and -count <= each < count]
+            indices = [chosen[each] for each in within]
         picks = [each for each in indices if type(each) is int]
         things = [(dataset, "dataset"), (collate_fn, "collate_fn")]
         self._watched = list(_watched(things, picks, goes_on=goes_on))

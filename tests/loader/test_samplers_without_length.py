@@ -1,5 +1,6 @@
 """Samplers that are no more than iterable: generators, iterators, sets, objects without a length."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -137,3 +138,25 @@ def test_chosen_workers_are_asked_as_torchs_are():
 
     got = seen(fastload.Loader(Plain([ROWS]), lane="process", **make()))
     assert_same(got, seen(DataLoader(Plain([ROWS]), **make())))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("drop_last", [False, True], ids=["", "drop_last"])
+@pytest.mark.parametrize("error", [ValueError("no order"), StopIteration()], ids=repr)
+def test_a_sampler_that_cannot_be_iterated_fails_once(kind, drop_last, error):
+    def refuse():
+        raise error
+
+    def attempt(make, **arguments):
+        batches = iter(
+            make(sampler=Endless(refuse), batch_size=2, drop_last=drop_last, **arguments)
+        )
+        with pytest.raises((ValueError, RuntimeError)) as caught:
+            next(batches)
+        with pytest.raises(StopIteration):
+            next(batches)
+        return type(caught.value), str(caught.value)
+
+    dataset, ours = KINDS[kind]
+    want = attempt(functools.partial(DataLoader, dataset()))
+    assert attempt(functools.partial(fastload.Loader, dataset()), **ours) == want

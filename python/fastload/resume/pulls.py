@@ -151,7 +151,12 @@ class Pulls:
             source.load_state_dict(copy.deepcopy(state["sampler"]))
             self._iterator = iter(source)
         elif self._is_cut:
-            self._iterator = iter(source)
+            self._iterator = iter(())  # after an error nothing follows
+            try:
+                self._iterator = iter(source)
+            except StopIteration as error:  # as from torch's BatchSampler, which is a generator
+                msg = "generator raised StopIteration"
+                raise RuntimeError(msg) from error
         of_iterator: Any = self._iterator if is_stateful(self._iterator) else None
         if state is not None and state["iterator"] is not None and of_iterator is not None:
             of_iterator.load_state_dict(copy.deepcopy(state["iterator"]))

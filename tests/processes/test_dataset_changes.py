@@ -137,6 +137,35 @@ def test_an_index_out_of_range_of_a_subset_is_an_error_of_its_batch(chosen):
     assert_same(seen(Loader, lane="process"), seen(DataLoader))
 
 
+class Unmeasured(dict):
+    def __len__(self):
+        raise NotImplementedError
+
+
+class Long(list):
+    def __len__(self):
+        return 1_000_000
+
+
+class OfNoModule(type):
+    def __getattribute__(cls, name):
+        if name in ("__module__", "__mro__"):
+            raise RuntimeError(name)
+        return super().__getattribute__(name)
+
+
+class Unreadable(metaclass=OfNoModule):
+    pass
+
+
+@pytest.mark.parametrize(
+    "held", [Unmeasured(a=1), Long([1]), Unreadable], ids=["len", "long", "class"]
+)
+def test_objects_of_unusual_code_pass(held):
+    dataset = Changing(make, held=[held])
+    assert_same(list(Loader(dataset, 4, num_workers=2)), list(DataLoader(dataset, 4)))
+
+
 class Counting:
     def __init__(self):
         self.batches = 0

@@ -398,7 +398,7 @@ class _Reader:
         if kind in (Subset, ConcatDataset, TensorDataset):
             return self._dataset(value)
         is_array = kind is np.ndarray and value.dtype == object
-        if isinstance(value, enum.Enum):
+        if issubclass(kind, enum.Enum):  # asks no `__class__`, which a proxy computes
             return self._is_enumeration(kind)
         if not is_array and kind not in _CONTAINERS:
             return self._is_object(value)

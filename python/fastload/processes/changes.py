@@ -8,6 +8,7 @@ libraries are left to them. Calls nothing of the user's.
 
 import argparse
 import collections
+import contextlib
 import functools
 import gc
 import operator
@@ -74,21 +75,35 @@ class Changes:
             within = [each for each in indices if type(each) is int and -count <= each < count]
             indices = [chosen[each] for each in within]
         picks = [each for each in indices if type(each) is int]
+        self._watched: list[_Named | _Container] = []
         things = [(dataset, "dataset"), (collate_fn, "collate_fn")]
-        self._watched = list(_watched(things, picks, goes_on=goes_on))
+        with self._guarded():
+            self._watched = list(_watched(things, picks, goes_on=goes_on))
         self._containers = [each for each in self._watched if isinstance(each, _Container)]
 
     def changed(self) -> str:
         """Returns the paths of what has changed, as a list in words; empty if nothing has."""
-        paths = list(dict.fromkeys(path for each in self._watched for path in each.changed()))
+        paths: list[str] = []
+        with self._guarded():
+            paths = list(dict.fromkeys(path for each in self._watched for path in each.changed()))
         more = len(paths) - _MOST_NAMED
         return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     def filled(self) -> tuple[str, int]:
         """Returns the path of a container that samples put data into, as into a cache, and the bytes of these data."""
-        found = ((each.filled_bytes(), each.path) for each in self._containers)
-        size, path = max(found, default=(0, ""))
+        size, path = 0, ""
+        with self._guarded():
+            found = ((each.filled_bytes(), each.path) for each in self._containers)
+            size, path = max(found, default=(0, ""))
         return path, size
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Watches nothing from where code of the user's raises, such as a `__len__`: samples do not depend on it."""
+        try:
+            yield
+        except Exception:
+            self._watched, self._containers = [], []
 
 
 def _watched(
@@ -226,7 +241,9 @@ class _Container:
         thing = self._thing
         if type(thing) is CACHED:
             return [0, *_cached(thing)]
-        size = len(thing)
+        # the user's class may say another length
+        is_dict = issubclass(type(thing), dict)
+        size = dict.__len__(thing) if is_dict else operator.length_hint(entries(thing) or ())
         if size <= LONG:
             return [size, *(entries(thing) or ())]
         at = self._picks if issubclass(type(thing), list) else ()

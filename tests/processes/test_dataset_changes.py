@@ -158,6 +158,23 @@ class Unreadable(metaclass=OfNoModule):
     pass
 
 
+class Proxy:
+    """Has no object to stand for, as a proxy outside of its context."""
+
+    __class__ = property(lambda _: 1 / 0)
+
+
+class Closed:
+    __dict__ = property(lambda _: 1 / 0)
+
+
+@pytest.mark.parametrize("lane", ["auto", "process"])
+@pytest.mark.parametrize("kind", [Proxy, Closed])
+def test_a_proxy_without_its_object_is_left_alone(kind, lane):
+    dataset = Changing(make, held=[kind()])
+    assert_same(list(Loader(dataset, 4, lane=lane)), list(DataLoader(dataset, 4)))
+
+
 @pytest.mark.parametrize(
     "held", [Unmeasured(a=1), Long([1]), Unreadable], ids=["len", "long", "class"]
 )

@@ -378,7 +378,7 @@ class _Reader:
         self._owners[id(value)] = value
         if len(self._owners) > _MOST_OBJECTS or not self._meets(type(value), makes=False):
             return False
-        return not isinstance(value, tuple) or self._entries(tuple.__iter__(value), 0)
+        return not issubclass(type(value), tuple) or self._entries(tuple.__iter__(value), 0)
 
     def _is_memory(self, value: Any, depth: int = 0) -> bool:
         """Returns true if a value is data in memory, whose rows are small."""
@@ -466,7 +466,7 @@ def _is_quick(names: Names, name: str, *, is_stream: bool) -> bool:
 
 def _copies_itself(owner: Any) -> bool:
     """Returns true if the class of an object has a method of its own for copies."""
-    kind = owner if isinstance(owner, type) else type(owner)
+    kind = owner if issubclass(type(owner), type) else type(owner)
     stored = [of_class(kind, name) for name in ("__copy__", "__deepcopy__", *_PICKLING)]
     return any(isinstance(each, types.FunctionType) for each in stored)
 
@@ -486,7 +486,7 @@ def _held(function: types.FunctionType) -> Iterator[Any]:
 
 def _looked_up(owner: Any, name: str) -> Iterator[Any]:
     """Yields what an attribute of an object, or of a class, may be."""
-    is_class = isinstance(owner, type)
+    is_class = issubclass(type(owner), type)
     kind = owner if is_class else type(owner)
     if isinstance(kind, enum.EnumMeta):  # which has no methods of its own
         if name in kind.__members__:

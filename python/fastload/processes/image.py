@@ -219,7 +219,9 @@ class Snapshot:
         met, waiting = set[int](), list(things)
         while waiting and len(met) < _MANY:
             thing = waiting.pop()
-            if id(thing) in met or isinstance(thing, _LEFT):
+            if id(thing) in met or issubclass(
+                type(thing), _LEFT
+            ):  # a proxy computes its `__class__`
                 continue
             met.add(id(thing))
             waiting.extend(self._keep(thing))
@@ -235,7 +237,10 @@ class Snapshot:
             if kind is not tuple:
                 self._kept.append((thing, thing.copy()))
             return list(thing.values() if kind is dict else thing)
-        attributes = getattr(thing, "__dict__", None)
+        try:
+            attributes = getattr(thing, "__dict__", None)
+        except Exception:  # as of a proxy without its object
+            return []
         if type(attributes) is not dict:
             return []
         self._kept.append((attributes, attributes.copy()))

@@ -162,18 +162,22 @@ def compared(symbol: str, left: Any, right: Any) -> Any:
     if _has_arrays(left, right) and not is_within:
         return calculated(symbol, left, right)
 
-    def may(one: type, other: type) -> bool:
-        if not is_within:
-            return one in SIMPLE and other in SIMPLE
-        if other is str:
-            return one is str
-        return one in SIMPLE and other in _CONTAINERS and _is_simple(right)
+    if not is_within:
+        return lifted(
+            OPERATORS[symbol], [left, right], lambda *kinds: SIMPLE.issuperset(kinds), symbol
+        )
+    is_simple = not isinstance(right, Each) and type(right) in _CONTAINERS
+    is_simple = is_simple and SIMPLE.issuperset(map(type, right))
 
-    return lifted(OPERATORS[symbol], [left, right], may, symbol)
+    def may(other: type, one: type) -> bool:
+        return one is str if other is str else one in SIMPLE and is_simple
 
-
-def _is_simple(container: Any) -> bool:
-    return not isinstance(container, Each) and all(type(each) in SIMPLE for each in container)
+    found = lifted(operator.contains, [right, left], may, symbol)
+    return (
+        found
+        if symbol == "in"
+        else lifted(operator.not_, [found], lambda kind: kind is bool, symbol)
+    )
 
 
 def _is(left: Any, right: Any) -> Any:

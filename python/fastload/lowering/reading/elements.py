@@ -148,10 +148,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "in": lambda one, other: one in other,
-    "not in": lambda one, other: one not in other,
 }
-_ROUNDED_ONCE = OPERATORS.keys() - {"//", "%", "in", "not in"}
+_ROUNDED_ONCE = OPERATORS.keys() - {"//", "%"}
 """Operators whose result for an element is one correctly rounded operation on it."""
 _SMALL = 1 << 16
 _NUMBERS = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)

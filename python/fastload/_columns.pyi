@@ -24,12 +24,11 @@ class Rows(Column):
         strides_bytes: Distance between neighbours along each dimension, in bytes.
         dtype: A torch dtype's name, as `"float32"`.
         owner: Whatever keeps the memory alive; released with the column.
-        steps: Conversions of elements while they are copied, as NumPy and torch make them: `("cast", dtype)`, of integers
-            to other integers, which wrap, or to floats, and of floats to float32 or float64; `("table", dtype,
-            elements)`, the bytes of 256 elements, one for each value of uint8; `(symbol, is_left, constants, inner)`, one
-            of `+ - * /` in float32 or float64, with constants (float64, as bytes) that are repeated along a row, each
-            `inner` times, and are right of the symbol if elements are left of it. A cast or a table first, then
-            arithmetic, then a cast.
+        steps: Conversions of elements while they are copied, as NumPy and torch make them: a cast or a table, then
+            arithmetic, then a cast. `("cast", dtype)`: integers to other integers, which wrap, or to floats; floats to
+            float32 or float64. `("table", dtype, elements)`: the bytes of 256 elements, one for each value of uint8.
+            `(symbol, is_left, constants, inner)`: one of `+ - * /` in float32 or float64, with elements on its left if
+            `is_left`; the constants, float64 as bytes, are repeated along a row, each for `inner` neighbours.
 
     Raises:
         TypeError: No such dtype.

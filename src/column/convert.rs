@@ -84,7 +84,7 @@ impl Convert {
                     middle = dtype;
                 }
                 Conversion::Arithmetic(operator, constants) => {
-                    let period = constants.values.len().saturating_mul(constants.inner);
+                    let period = constants.values.len().checked_mul(constants.inner)?;
                     let is_float = matches!(middle, Dtype::Float32 | Dtype::Float64);
                     if !is_float || period == 0 || !elements.is_multiple_of(period) {
                         return None;

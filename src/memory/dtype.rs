@@ -91,6 +91,11 @@ impl Dtype {
         !matches!(TABLE[self as usize].2, 0 | 1 | 6)
     }
 
+    /// Returns true for complex dtypes.
+    pub const fn is_complex(self) -> bool {
+        TABLE[self as usize].2 == 5
+    }
+
     /// Returns (code, bits, lanes) of DLPack's `DLDataType`.
     pub const fn dlpack(self) -> (u8, u8, u16) {
         let (_, _, code, bits) = TABLE[self as usize];

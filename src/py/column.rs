@@ -155,8 +155,12 @@ fn conversion(step: &Bound<'_, PyTuple>) -> PyResult<Conversion> {
         ("/", false) => Operator::DivideInto,
         _ => return Err(unknown("conversion", &name)),
     };
-    let values = constants.as_chunks().0.iter();
-    let values = values.map(|&value| f64::from_ne_bytes(value)).collect();
+    let (values, rest) = constants.as_chunks();
+    if !rest.is_empty() {
+        return Err(PyValueError::new_err("constants that are no float64"));
+    }
+    let values = values.iter().map(|&value| f64::from_ne_bytes(value));
+    let values = values.collect();
     Ok(Conversion::Arithmetic(
         operator,
         Constants { values, inner },

@@ -153,14 +153,6 @@ fn find_import(py: Python<'_>) -> PyResult<Import> {
 /// Returns None if the elements differ from what is in memory (lazily negated or conjugated), if it is not a
 /// dense CPU tensor of a supported dtype, or if torch has no such function.
 pub(super) fn borrow(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> {
-    match describe(tensor)? {
-        Some(seen) if seen.dtype.is_inexact() && is_lazy(tensor)? => Ok(None),
-        seen => Ok(seen),
-    }
-}
-
-/// Describes the memory of a tensor, as [`borrow`] does, whether or not its elements differ from that.
-pub(super) fn describe(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> {
     static BORROW: PyOnceLock<Option<Borrow>> = PyOnceLock::new();
     let py = tensor.py();
     let find = || {
@@ -191,6 +183,9 @@ pub(super) fn describe(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> 
     let (Some(dtype), CPU) = (dtype, seen.device_type) else {
         return Ok(None);
     };
+    if dtype.is_inexact() && is_lazy(tensor, dtype)? {
+        return Ok(None);
+    }
     let ndim = usize::try_from(seen.ndim).unwrap_or(0);
     if ndim > 0 && (seen.shape.is_null() || seen.strides.is_null()) {
         return Ok(None);
@@ -215,11 +210,11 @@ pub(super) fn describe(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> 
     }))
 }
 
-/// Returns true if a tensor's elements are lazily negated or conjugated.
-fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Returns true if a tensor's elements are lazily negated, or conjugated, which only complex ones can be.
+fn is_lazy(tensor: &Bound<'_, PyAny>, dtype: Dtype) -> PyResult<bool> {
     let py = tensor.py();
     let is = |name| tensor.call_method0(name)?.is_truthy();
-    Ok(is(intern!(py, "is_neg"))? || is(intern!(py, "is_conj"))?)
+    Ok(is(intern!(py, "is_neg"))? || (dtype.is_complex() && is(intern!(py, "is_conj"))?))
 }
 
 /// Returns torch's exchange table; None before torch 2.10.

@@ -155,7 +155,7 @@ impl Value {
         }
     }
 
-    /// Reads a tensor, or an array, as it lies in memory; None if it has no such form, or requires a gradient.
+    /// Reads a tensor or an array whose memory shows its elements; None for others, and for one with a gradient.
     fn in_memory(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         let py = value.py();
         if !value.is_exact_instance(TENSOR.import(py, "torch", "Tensor")?) {
@@ -164,7 +164,7 @@ impl Value {
         if value.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
             return Ok(None);
         }
-        let seen = dlpack::describe(value)?;
+        let seen = dlpack::borrow(value)?;
         seen.map(|seen| Value::new(seen, value)).transpose()
     }
 
@@ -259,7 +259,7 @@ pub(super) fn are_joined(
         let strides = packed_strides(&value.shape, value.dtype.itemsize());
         let is_alike = value.dtype == whole.dtype
             && value.shape.first() == Some(&length)
-            && value.shape[1..] == whole.shape[1..]
+            && value.shape.get(1..) == whole.shape.get(1..)
             && (value.view.len() == 0 || value.strides == strides);
         let bytes = value.view.bytes(0, value.view.len());
         match left.split_at_checked(bytes.len()) {

@@ -1,5 +1,7 @@
 """Rows whose elements are converted while they are copied; NumPy and the datasets themselves are the oracle."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -59,7 +61,7 @@ def test_arithmetic_is_that_of_numpy(symbol, is_left, dtype, constant):
     by = np.asarray(CONSTANTS[constant], dtype)
     inner = {"number": 60, "channels": 20, "row": 1, "all": 1}[constant]
     step = symbol, is_left, by.astype(float).tobytes(), inner
-    for array in (NUMBERS, NUMBERS[::-2], NUMBERS.transpose(0, 1, 3, 2).reshape(23, 3, 5, 4)):
+    for array in (NUMBERS, NUMBERS[::-2], np.asfortranarray(NUMBERS)):
         column = _lib.Rows(*layout.of_array(array), *cast_to(dtype), step, ("cast", other(dtype)))
         program = _lib.Program([column], _lib.Leaf(0, "array"))
         for place in range(len(array)):
@@ -119,6 +121,7 @@ class ByChannel(Held):
         return torch.from_numpy((self.images[index].astype(np.float32) - self.row) * 3 + 1).double()
 
 
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("kind", [Scaled, Normalized, NormalizedTensor, ByChannel])
 def test_arithmetic_is_not_computed_ahead(kind, dtype):
@@ -137,26 +140,33 @@ def test_arithmetic_is_not_computed_ahead(kind, dtype):
         assert_same(batch, torch.stack(samples))
 
 
-OWN = {
-    "x": np.resize(BYTES, (64, 5, 4)),
-    "single": np.resize(NUMBERS, (64, 5, 4)).astype(np.float32),
-}
+ZEROS = np.zeros((64, 5, 4), np.uint8)
+ZEROS[16:30] = np.resize(BYTES, (14, 5, 4))  # not among the samples that are compared
+OWN = {"x": ZEROS, "single": ZEROS.astype(np.float32), "ones": torch.ones(64)}
+OWN["ones"][16:26] = torch.tensor([3, 6, 12, 23, 24, 25, 27, 37, 41, 43.0])
 IN_PLACE = [
     "x = self.x[i].astype(np.float32)\nx /= 255.0\nx -= 0.5\nreturn x",
-    "x = torch.from_numpy(self.x[i]).float()\nx *= 2\nreturn x, i",
+    "x = self.single[i].astype(np.float32)\nx /= 255.0\nreturn x, self.single[i]",
+    "x = torch.from_numpy(self.x[i]).float() / 255\nx *= 2\nreturn x, i",
     "x = self.single[i] * 3\nx += 1\nreturn x[0], x",
 ]
-REFUSED = [
+ALIASED = [
     "x = self.single[i]\nx /= 1.0\nreturn x",
     "x = y = self.x[i].astype(np.float32)\nx /= 255.0\nreturn x, y",
     "x = self.x[i].astype(np.float32)\ny = x[0]\nx /= 255.0\nreturn x, y",
     "x = self.x[i].astype(np.float32)\ny = x\ny /= 255.0\nreturn x, y",
     "x = torch.from_numpy(self.single[i]).float()\nx *= 1\nreturn x",
-    "x = torch.from_numpy(self.x[i]).float()\ny = x.float()\ny *= 2\nreturn x, y",
+    "y = torch.from_numpy(self.x[i]) * 3.0\nx = y.float()\nx *= 2\nreturn x, y",
+    "y = torch.from_numpy(self.x[i]) / 255\nx = y[0].float()\nx *= 2\nreturn x, y",
+    "y = self.x[i] * 2.0\nx = y.astype(np.float64, copy=False)\nx *= 2\nreturn x, y",
+    "y = self.x[i] * 2.0\nx = self.helped(y)\nx *= 3\nreturn x, y",
+    "x = self.x[i] * 2.0\nx *= (z := x).ndim\nreturn x, z",
+    "x = self.x[i] * 2.0\nx *= [z := x, 3.0][1]\nreturn x, z",
     "x = self.single[i] + 1\nx += np.zeros(4)\nreturn x",
 ]
 
 
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("body", IN_PLACE)
 def test_new_arrays_may_be_changed_in_place(body):
     dataset = made(body, OWN, 64)
@@ -164,17 +174,32 @@ def test_new_arrays_may_be_changed_in_place(body):
     assert_same(list(Loader(dataset, 8, **SIZES)), list(DataLoader(dataset, 8)))
 
 
-@pytest.mark.parametrize("body", REFUSED)
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("body", ALIASED)
 def test_arrays_that_others_see_are_not_changed(body):
     dataset = made(body, OWN, 64)
-    with pytest.raises(NotNative):
+    with pytest.raises(NotNative, match="in place"):
         lower(dataset)
     assert_same(list(Loader(dataset, 8, **SIZES)), list(DataLoader(dataset, 8)))
 
 
+@pytest.mark.parametrize("kind", ["float", "double", "long"])
+@pytest.mark.parametrize("symbol", list(OPERATORS))
+def test_a_number_and_a_tensor_are_calculated_as_torch_does(symbol, kind):
+    dataset = made(f"return 10 {symbol} self.ones[i].{kind}(), 0.3 {symbol} self.ones[i]", OWN, 64)
+    assert lower(dataset) is not None
+    assert_same(list(Loader(dataset, 8, **SIZES)), list(DataLoader(dataset, 8)))
+
+
 def test_numpy_raises_where_it_is_told_to():
-    dataset = Normalized(images=np.ones((8, 4)), mean=np.float32(1), std=np.float64(0))
-    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
-        next(iter(Loader(dataset, batch_size=4, num_workers=0)))
-    with np.errstate(all="raise"), pytest.raises(NotNative):
+    images = np.ones((64, 4))
+    images[20] = 2  # which no zero is taken from
+    dataset = Normalized(images=images, mean=np.float32(1), std=np.float64(0))
+    with np.errstate(all="raise"), pytest.raises(NotNative, match="FloatingPointError"):
         lower(dataset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(NotNative, match="RuntimeWarning"):
+            lower(dataset)
+        with pytest.raises(RuntimeWarning):
+            list(Loader(dataset, batch_size=4))

@@ -101,7 +101,7 @@ def test_one_of_many_tensors_changes_between_epochs():
 
 
 def tensors():
-    return [torch.arange(6).reshape(2, 3) + place for place in range(5)]
+    return [torch.arange(6.0).reshape(2, 3) + place for place in range(5)]
 
 
 def arrays():
@@ -129,6 +129,13 @@ def given_other_memory(lists):
         lists[2].shape = 3, 2
 
 
+def negated(lists):
+    if isinstance(lists[1], torch.Tensor):
+        lists[1].data = torch._neg_view(lists[1])
+    else:
+        np.negative(lists[1], out=lists[1])
+
+
 def resized(lists):
     if isinstance(lists[4], torch.Tensor):
         lists[4].resize_(1, 3)
@@ -136,7 +143,7 @@ def resized(lists):
         lists[4].resize((1, 3), refcheck=False)
 
 
-CHANGES = [exchanged, written, split_elsewhere, given_other_memory, resized, list.pop]
+CHANGES = [exchanged, written, split_elsewhere, given_other_memory, negated, resized, list.pop]
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -24,7 +24,7 @@ _LOOKED_AT = 10_000
 
 
 class Joined(NamedTuple):
-    """Arrays or tensors as one, along their first dimension, of which `lengths` has the size in each."""
+    """Arrays or tensors, which are kept alive, as one along their first dimension; `lengths` has its size in each."""
 
     arrays: list[Any]
     whole: Any

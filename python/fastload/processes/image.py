@@ -219,9 +219,8 @@ class Snapshot:
         met, waiting = set[int](), list(things)
         while waiting and len(met) < _MANY:
             thing = waiting.pop()
-            if id(thing) in met or issubclass(
-                type(thing), _LEFT
-            ):  # a proxy computes its `__class__`
+            # of its type: a proxy computes its `__class__`
+            if id(thing) in met or issubclass(type(thing), _LEFT):
                 continue
             met.add(id(thing))
             waiting.extend(self._keep(thing))

@@ -176,7 +176,7 @@ class Pulls:
         Args:
             ended: True if the sampler is at the end of an epoch: before the first batch, where it may be that of the
                 last one, and after a batch that is not full.
-            loaded: The state that it was given just now, which one that has not begun may not return yet.
+            loaded: The state that it was given just now. A sampler that has not begun may not return it yet.
         """
         if self._stateful is None:
             return

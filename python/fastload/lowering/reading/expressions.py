@@ -75,6 +75,7 @@ class Expressions(ABC):
         self._own: dict[int, Any] = {}
         self._steps = 0
         self._depth = 0
+        self._calls = 0  # of functions of the user's
 
     @abstractmethod
     def call(

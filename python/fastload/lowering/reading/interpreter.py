@@ -41,6 +41,7 @@ class Interpreter(Expressions):
         if self._depth == _DEPTH:
             refuse(f"{function.__name__} is called too deep")
         self._depth += 1
+        self._calls += 1
         try:
             scope = Scope(function, bound(function, arguments, named))
             outcome = self._block(tree.body, scope)
@@ -49,16 +50,19 @@ class Interpreter(Expressions):
         return outcome.value if isinstance(outcome, _Returned) else None
 
     def _block(self, statements: list[ast.stmt], scope: Scope) -> Any:
-        for before, statement in zip([None, *statements], statements, strict=False):
+        previous = None
+        for statement in statements:
+            calls = self._calls
             try:
-                outcome = self._statement(statement, scope, before)
+                outcome = self._statement(statement, scope, previous)
             except NotNative as reason:
                 raise _placed(reason, statement, scope) from reason
             if outcome is not None:
                 return outcome
+            previous = statement if calls == self._calls else None
         return None
 
-    def _statement(self, node: ast.stmt, scope: Scope, before: ast.stmt | None) -> Any:
+    def _statement(self, node: ast.stmt, scope: Scope, previous: ast.stmt | None) -> Any:
         self._count()
         match node:
             case ast.Return():
@@ -71,7 +75,7 @@ class Interpreter(Expressions):
                 if node.value is not None:
                     self._assign(node.target, self._value(node.value, scope), scope)
             case ast.AugAssign():
-                self._augment(node, scope, before)
+                self._augment(node, scope, previous)
             case ast.If():
                 taken = node.body if self._truth(node.test, scope) else node.orelse
                 return self._block(taken, scope)
@@ -120,12 +124,12 @@ class Interpreter(Expressions):
             case _:
                 refuse("this assignment is not read")
 
-    def _augment(self, node: ast.AugAssign, scope: Scope, before: ast.stmt | None) -> None:
+    def _augment(self, node: ast.AugAssign, scope: Scope, previous: ast.stmt | None) -> None:
         if not isinstance(node.target, ast.Name):
             refuse("it changes what it did not make itself")
         name = node.target.id
         value = self._used(scope.get(name))
-        is_new = _calculates(before, name) and isinstance(value, Rows) and value.is_calculated
+        is_new = isinstance(value, Rows) and _makes_array(previous, name, value) and _is_plain(node)
         if not (is_immutable(value) or is_new):
             refuse(f"it changes {described(value)} in place")
         made = self._combined(node.op, value, self._value(node.value, scope))
@@ -153,19 +157,25 @@ class Interpreter(Expressions):
         return self._block(node.body, scope)
 
 
-def _calculates(node: ast.stmt | None, name: str) -> bool:
-    """Returns true if a statement gives a name, and nothing else, what it calculates: arithmetic, or a cast."""
+def _makes_array(node: ast.stmt | None, name: str, value: Rows) -> bool:
+    """Returns true if a statement gives a new array to a name, and to nothing else."""
     match node:
         case (
             ast.AugAssign(target=ast.Name(id=own))
-            | ast.Assign(
-                targets=[ast.Name(id=own)],
-                value=ast.BinOp()
-                | ast.Call(func=ast.Attribute(attr="astype" | "float" | "double")),
-            )
+            | ast.Assign(targets=[ast.Name(id=own)], value=ast.BinOp())
         ):
             return own == name
+        case ast.Assign(
+            targets=[ast.Name(id=own)],
+            value=ast.Call(func=ast.Attribute(attr="astype"), args=[_], keywords=[]),
+        ):
+            return own == name and not value.is_torch
     return False
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    """Returns true if a statement calls nothing, and names nothing within an expression."""
+    return not any(isinstance(each, ast.Call | ast.NamedExpr) for each in ast.walk(node))
 
 
 _STATEMENTS = {

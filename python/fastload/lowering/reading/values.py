@@ -87,10 +87,10 @@ class Step:
     """An operation on arrays of samples.
 
     Attributes:
-        key: Names it with its constants: equal keys mean equal results.
+        key: Names it with its constants: equal keys mean equal results. A word, or a tuple that begins with one.
         call: Makes it, on an array whose first dimension counts samples.
         is_pointwise: True if each element depends on its own alone, wherever it stands.
-        constant: What arithmetic is done with.
+        constant: The other operand of arithmetic.
     """
 
     key: Any
@@ -150,11 +150,6 @@ class Rows(Each):
     def is_scalar(self) -> bool:
         """True if samples are NumPy's scalars, or Python's."""
         return not self.is_torch and self.ndim == 0
-
-    @property
-    def is_calculated(self) -> bool:
-        """True if samples are in memory of their own, which the last step filled."""
-        return bool(self.steps) and self.steps[-1].key[0] in ("cast", "+", "-", "*", "/")
 
     def run(self, array: Any) -> Any:
         """Returns what the steps make of an array."""

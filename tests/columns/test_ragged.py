@@ -95,7 +95,10 @@ def test_elements_are_converted_as_numpy_converts_them(to, start):
     values = np.concatenate([bits.view(start), np.array([0, 1], start)])
     with np.errstate(all="ignore"):
         want = values.astype(to)
-    for source in (rows(values, ("cast", to)), _lib.Ragged(rows(values, ("cast", to)), rows([0, len(values)]))):
+    for source in (
+        rows(values, ("cast", to)),
+        _lib.Ragged(rows(values, ("cast", to)), rows([0, len(values)])),
+    ):
         samples = len(source)
         batch, _ = loaded(source, "tensor", list(range(samples)))
         np.testing.assert_array_equal(batch.numpy().reshape(-1), want)

@@ -155,19 +155,6 @@ impl Value {
         }
     }
 
-    /// Reads a tensor or an array whose memory shows its elements; None for others, and for one with a gradient.
-    fn in_memory(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
-        let py = value.py();
-        if !value.is_exact_instance(TENSOR.import(py, "torch", "Tensor")?) {
-            return Value::buffer(value);
-        }
-        if value.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
-            return Ok(None);
-        }
-        let seen = dlpack::borrow(value)?;
-        seen.map(|seen| Value::new(seen, value)).transpose()
-    }
-
     /// Reads an array through the buffer protocol, if it supports that.
     fn buffer(array: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         let Ok(buffer) = PyUntypedBuffer::get(array) else {
@@ -248,13 +235,9 @@ pub(super) fn are_joined(
         return Ok(false);
     }
     for ((array, old), length) in arrays.iter().zip(before).zip(lengths) {
-        let value = if array.is(&old) {
-            Value::in_memory(&array)?
-        } else {
-            None
-        };
-        let Some(value) = value else {
-            return Ok(false);
+        let value = array.is(&old).then(|| Value::read(&array));
+        let Some(Ok(value)) = value else {
+            return Ok(false); // what is no value by now, is refused where arrays are joined
         };
         let strides = packed_strides(&value.shape, value.dtype.itemsize());
         let is_alike = value.dtype == whole.dtype

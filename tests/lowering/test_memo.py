@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from fastload import Loader, _lib, lanes
 from fastload.lowering.memo import Memo
+from tests.lowering.reading.classes import made
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.sizes import SIZES
 
@@ -168,23 +169,13 @@ def test_what_gets_a_gradient_is_joined_anew():
     assert not _lib.are_joined(lists, list(lists), whole, [3, 3])
 
 
-class Elements(Dataset):
-    def __init__(self, lists):
-        self.lists = lists
-
-    def __len__(self):
-        return len(self.lists)
-
-    def __getitem__(self, index):
-        return self.lists[index], index
-
-
 @pytest.mark.parametrize("make", [tensors, arrays])
 def test_arrays_in_lists_change_between_epochs(make):
     lists = [each for _ in range(200) for each in make()]  # more batches than the consumer makes
-    loader = Loader(Elements(lists), batch_size=64, **SIZES)
+    dataset = made("return self.lists[i], i", {"lists": lists}, len(lists))
+    loader = Loader(dataset, batch_size=64, **SIZES)
     for change in (lambda _: None, lambda _: None, exchanged, written):
         change(lists)
-        for batch, want in zip(loader, DataLoader(Elements(lists), 64), strict=True):
+        for batch, want in zip(loader, DataLoader(dataset, 64), strict=True):
             assert_same(batch, want)
     assert lanes.choose(loader).lane == "native"

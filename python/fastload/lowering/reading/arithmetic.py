@@ -151,7 +151,7 @@ def compared(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "is":
         return _is(left, right)
     if symbol == "is not":
-        return lifted(operator.not_, [_is(left, right)], lambda kind: kind is bool, symbol)
+        return _inverted(_is(left, right), symbol)
     is_within = symbol in ("in", "not in")
     if isinstance(left, Index) and type(right) is int and not is_within:
         low, high = left.ends
@@ -173,11 +173,11 @@ def compared(symbol: str, left: Any, right: Any) -> Any:
         return one is str if other is str else one in SIMPLE and is_simple
 
     found = lifted(operator.contains, [right, left], may, symbol)
-    return (
-        found
-        if symbol == "in"
-        else lifted(operator.not_, [found], lambda kind: kind is bool, symbol)
-    )
+    return found if symbol == "in" else _inverted(found, symbol)
+
+
+def _inverted(truths: Any, symbol: str) -> Any:
+    return lifted(operator.not_, [truths], lambda kind: kind is bool, symbol)
 
 
 def _is(left: Any, right: Any) -> Any:

@@ -48,13 +48,8 @@ def native_steps(rows: Rows) -> list[tuple[Any, ...]] | None:
 
 def _numpy_only_warns() -> bool:
     """Returns true if division by zero and the like, of which native code says nothing, is no error of NumPy."""
-    for (
-        action,
-        message,
-        category,
-        module,
-        line,
-    ) in warnings.filters:  # the first one that fits decides
+    # The first filter that fits decides.
+    for action, message, category, module, line in warnings.filters:
         if issubclass(RuntimeWarning, category):
             if action == "error":
                 return False

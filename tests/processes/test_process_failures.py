@@ -118,6 +118,30 @@ def test_a_worker_that_ends(stage: str, ending: str):
     assert left() == before
 
 
+def test_a_worker_that_ends_while_torch_watches(monkeypatch: pytest.MonkeyPatch):
+    """torch's signal handler raises between two lines of torch's own, before the workers' ids are taken back."""
+    real = signal_handling._set_SIGCHLD_handler
+
+    def set_and_wait() -> None:
+        real()
+        until = time.monotonic() + 10
+        while time.monotonic() < until:  # the signal ends it
+            time.sleep(0.01)
+
+    dataset = Failing(leave, "start")
+    list(DataLoader(range(2), num_workers=1))  # type: ignore[arg-type] # sets the handler, whatever ran before
+    before = left()
+    monkeypatch.setattr(signal_handling, "_set_SIGCHLD_handler", set_and_wait)
+    began_s = time.monotonic()
+    with pytest.raises(
+        RuntimeError,
+        match=r"\(pid\(s\) \d+\).*worker 1 ended with exit code 7 while it made batch 1",
+    ):
+        list(Loader(dataset, 3, num_workers=3, worker_init_fn=dataset.start))
+    assert time.monotonic() - began_s < 10
+    assert left() == before
+
+
 def exhaust(batches: Any) -> None:
     """Takes every batch and keeps none."""
     for _ in batches:

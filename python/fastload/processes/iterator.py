@@ -110,11 +110,11 @@ class ProcessIter(Paced):
         vars(source)["_DataLoader__multiprocessing_context"] = self._context
         try:
             super().__init__(source)
-        except BaseException:  # an interrupt may come before torch notes that it has set their ids
-            self._worker_pids_set = False
-            with contextlib.suppress(ValueError):  # it has set none
-                signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
-            raise
+        except BaseException as error:
+            words = str(error) if isinstance(error, RuntimeError) else ""
+            if not self._take_back_ids() or "DataLoader worker (pid " not in words:
+                raise
+            self._reset(source, first_iter=True)  # all that torch had left to do
         finally:
             self._context.started()
         for place, process in enumerate(self._workers):
@@ -172,11 +172,22 @@ class ProcessIter(Paced):
         self._pins = value
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
-        if first_iter and self._worker_pids_set:
-            # torch raises in a signal handler, anywhere in the program, when a worker ends; here `next` raises
-            signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
-            self._worker_pids_set = False
+        if first_iter:
+            self._take_back_ids()
         super()._reset(loader, first_iter)
+
+    def _take_back_ids(self) -> bool:
+        """Takes the workers' ids from torch, whose signal handler raises when a worker ends; here `next` raises.
+
+        Returns:
+            True if torch had them.
+        """
+        self._worker_pids_set = False
+        try:
+            signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
+        except ValueError:
+            return False
+        return True
 
     def _step(self) -> Any:
         evidence = self._evidence

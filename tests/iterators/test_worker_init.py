@@ -1,6 +1,7 @@
 """`worker_init_fn`: its errors, where no Python runs in workers, and the warning of too many of them."""
 
 import functools
+import gc
 import logging
 import multiprocessing
 import os
@@ -148,3 +149,24 @@ def test_a_worker_that_ends_in_its_init_function_is_named():
     batches = iter(fastload.Loader(Numbers(), 2, num_workers=2, worker_init_fn=os._exit))
     with pytest.raises(RuntimeError, match="worker"):
         next(batches)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [(DataLoader, ""), (fastload.Loader, "; worker 0 .* runs worker_init_fn")]
+)
+def test_an_init_function_that_takes_too_long_is_told_in_time(kind, words):
+    before = left()
+    loader = kind(Numbers(), 2, num_workers=2, timeout=0.5, worker_init_fn=_sleeps_long)
+    began_s = time.monotonic()
+    with pytest.raises(
+        RuntimeError, match=rf"DataLoader timed out after 0\.5 seconds{words}"
+    ) as caught:
+        list(loader)
+    del caught
+    gc.collect()
+    assert time.monotonic() - began_s < 10
+    assert left() == before
+
+
+def _sleeps_long(worker: int) -> None:
+    time.sleep(30)

@@ -154,9 +154,12 @@ class ProcessIter(Paced):
         """Waits until the workers that were asked for batches have run `worker_init_fn`; raises its error."""
         asked = enumerate(self._context.tasks)
         self._uninitialised = {place for place, tasks in asked if tasks.in_hand}
-        while not self._uninitialised <= {place for place, _ in self._events}:
-            if not self._hear(self._context.look_s):
-                self._look()
+        if not self._heard_in_time(
+            lambda: self._uninitialised <= {place for place, _ in self._events}
+        ):
+            words = self._late()
+            self._abandon()
+            raise RuntimeError(words)
         for place, arrival in list(self._events):
             if place in self._uninitialised and arrival is not None:
                 self._abandon()
@@ -306,22 +309,27 @@ class ProcessIter(Paced):
 
     def _get_data(self) -> tuple[Any, Any]:
         """Waits for a result."""
-        end = time.monotonic() + self._timeout if self._timeout > 0 else math.inf
         while True:
-            while not self._events:
-                left_s = max(0, end - time.monotonic())
-                if self._hear(min(self._context.look_s, left_s)):
-                    continue
-                self._look()
-                if time.monotonic() >= end:
-                    self._is_late = True
-                    raise RuntimeError(self._late())
+            if not self._heard_in_time(lambda: bool(self._events)):
+                self._is_late = True
+                raise RuntimeError(self._late())
             self._is_late = False
             place, arrival = self._events.popleft()
             if arrival is not None:
                 return self._opened(place, arrival)
             if not self._context.tasks[place].is_last:
                 self._fail(place)
+
+    def _heard_in_time(self, has_come: Callable[[], bool]) -> bool:
+        """Waits until something has come, no longer than `timeout`; returns true if it has."""
+        end = time.monotonic() + self._timeout if self._timeout > 0 else math.inf
+        while not has_come():
+            left_s = max(0, end - time.monotonic())
+            if not self._hear(min(self._context.look_s, left_s)):
+                self._look()
+                if time.monotonic() >= end:
+                    return False
+        return True
 
     def _look(self) -> None:
         """Looks for a worker that has ended, which old systems may not tell."""
@@ -489,9 +497,12 @@ class ProcessIter(Paced):
         """Returns the error message for a batch that did not come in time."""
         words = f"DataLoader timed out after {self._timeout} seconds"
         at_work = [
-            f"worker {tasks.worker} (pid {process.pid}) makes "
-            f"{samples(next(iter(tasks.in_hand.values())))}"
-            for process, tasks in zip(self._workers, self._context.tasks, strict=True)
+            f"worker {tasks.worker} (pid {process.pid}) "
+            f"{'runs worker_init_fn, and then ' if place in self._uninitialised else ''}"
+            f"makes {samples(next(iter(tasks.in_hand.values())))}"
+            for place, (process, tasks) in enumerate(
+                zip(self._workers, self._context.tasks, strict=True)
+            )
             if tasks.in_hand and not tasks.is_last
         ]
         return "; ".join([words, *at_work, "raise timeout if that may take so long"])

@@ -139,6 +139,6 @@ def parked() -> None:
 def seeded() -> Iterator[None]:
     """Seeds torch's global generator, so that a failure repeats; puts the old state back."""
     state = torch.random.get_rng_state()
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed also keeps tracebacks
     yield
     torch.random.set_rng_state(state)

@@ -111,6 +111,7 @@ class ProcessIter(Paced):
         try:
             super().__init__(source)
         except BaseException as error:
+            # An interrupt, or torch's signal handler: a worker ended while torch had the ids.
             words = str(error) if isinstance(error, RuntimeError) else ""
             if not self._take_back_ids() or "DataLoader worker (pid " not in words:
                 raise

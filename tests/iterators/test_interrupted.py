@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import multiprocessing
 import os
 import signal
 import sys
@@ -294,6 +295,25 @@ def test_ctrl_c_in_another_threads_next_is_the_main_threads():
     interrupt(lambda: time.sleep(10), 0)
     thread.join()
     assert got == list(range(64))
+
+
+def _interrupts_once_reaped(_: Any, event: str, called: Any) -> None:
+    if event == "c_return" and called is os.waitpid:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_as_workers_end_leaves_none_listed():
+    with Interrupts(0, 0) as interrupts:
+        batches = iter(fastload.Loader(Slow(), 4, num_workers=2))
+        sys.setprofile(_interrupts_once_reaped)
+        try:
+            while interrupts.next_of(batches) is not None:
+                pass
+        finally:
+            sys.setprofile(None)
+    del batches
+    gc.collect()
+    assert multiprocessing.active_children() == []
 
 
 class Forking:

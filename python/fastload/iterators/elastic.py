@@ -14,7 +14,6 @@ from typing import Any
 from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
-from fastload import _lib
 from fastload.draws.keyed import Key, Keys
 from fastload.faults import INTERRUPTS
 from fastload.iterators.consumer import Maker, at_least_one, check_map_style
@@ -43,8 +42,6 @@ class Elastic(StatesOfWorkers):
     """How many batches ahead indices are taken; None where that makes no difference."""
     _loader: Any  # a weak reference
     _index_queues: list[Any]
-    # modules may be gone when an iterator is deleted
-    _interruptibly = staticmethod(_lib.interruptibly)
 
     def set_workers(self, number: int) -> None:
         """Sets the number of workers, each `prefetch_factor` batches ahead.

@@ -10,6 +10,7 @@ import math
 import os
 import pickle
 import warnings
+from multiprocessing import connection
 from multiprocessing.reduction import DupFd
 from typing import Any, NamedTuple
 
@@ -146,6 +147,7 @@ class Context:
             self.look_s = _LOOK_S
         else:
             self.links.watch(place, sentinel)
+        process.join = functools.partial(_join_interruptibly, process)
 
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
@@ -192,6 +194,16 @@ def _start_uninterruptibly(process: Any) -> None:
     """Starts a process with Ctrl-C held back: Python only prints what is raised in the hooks of a fork."""
     del process.start  # restores that of the class
     _lib.uninterruptibly(process.start)
+
+
+def _join_interruptibly(process: Any, timeout: float | None = None) -> None:
+    """Waits for a process; Ctrl-C raises while it waits, even where Ctrl-C is held back.
+
+    Once the process has ended, Ctrl-C may not come between the system call that tells the exit code, once, and its
+    being kept: the process would be listed as alive for good.
+    """
+    if _lib.interruptibly(connection.wait, [process.sentinel], timeout):
+        _lib.uninterruptibly(type(process).join, process, timeout)
 
 
 def _sentinel(process: Any) -> int | None:

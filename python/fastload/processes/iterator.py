@@ -14,6 +14,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import psutil
@@ -57,6 +58,9 @@ class ProcessIter(Paced):
 
     _kind = "worker processes"
     _workers: list[Any]
+    _uninterruptibly = staticmethod(
+        _lib.uninterruptibly
+    )  # modules may be gone when this is deleted
 
     def __init__(
         self,
@@ -450,7 +454,7 @@ class ProcessIter(Paced):
 
     def _fail(self, place: int) -> None:
         """Ends all workers, because one is gone, and says so; with it, of others that are gone."""
-        self._workers[place].join(_END_S)  # for its exit code
+        BaseProcess.join(self._workers[place], _END_S)  # for its exit code
         gone = [
             (tasks.worker, worker, dict(tasks.in_hand))
             for each, (worker, tasks) in enumerate(
@@ -492,7 +496,7 @@ class ProcessIter(Paced):
             for worker in alive:
                 getattr(worker, end)()
             for worker in alive:
-                worker.join(_END_S)
+                BaseProcess.join(worker, _END_S)  # its own join is interruptible
 
     def _late(self) -> str:
         """Returns the error message for a batch that did not come in time."""
@@ -519,7 +523,9 @@ class ProcessIter(Paced):
         if self._is_late and not self._shutdown:
             self._end_workers()  # a worker that hangs does not read its queue
         try:
-            self._interruptibly(super()._shutdown_workers)  # it waits; no batch is in hand
+            self._uninterruptibly(
+                super()._shutdown_workers
+            )  # but where it waits; no batch is in hand
         finally:
             if self._shutdown:
                 self._end_workers()  # an interrupt leaves some at work, terminated but not waited for

@@ -58,6 +58,7 @@ class ThreadIter(Paced):
     _kind = "worker threads"
     _data_queue: Any
     _workers_done_event: Any
+    _interruptibly = staticmethod(_lib.interruptibly)  # modules may be gone when this is deleted
 
     def __init__(self, loader: Any, *, seam: bool) -> None:
         self._loader = weakref.ref(loader)

@@ -94,6 +94,8 @@ struct State {
     sources: Vec<Arc<dyn Source>>,
     next: usize,
     threads: usize,
+    /// The system's numbers of those that run; of one that has just been started not yet.
+    ids: Vec<u32>,
     idle: usize,
     started: u32,
     handles: HashMap<ThreadId, JoinHandle<()>>,
@@ -175,6 +177,11 @@ impl Pool {
     /// Returns how many threads are alive.
     pub fn threads(&self) -> usize {
         lock(&self.state).threads
+    }
+
+    /// Returns the system's numbers of the threads that run; zeros where [`Thread::id`] is 0.
+    pub fn thread_ids(&self) -> Vec<u32> {
+        lock(&self.state).ids.clone()
     }
 
     /// Returns true if the pool was shut down.
@@ -273,6 +280,7 @@ impl Pool {
         let id = system_id();
         CURRENT.set(Thread { number, id });
         let mut state = lock(&self.state);
+        state.ids.push(id);
         let mut was_brief = false;
         loop {
             let seen = self.signals();
@@ -316,6 +324,9 @@ impl Pool {
             }
         }
         state.threads -= 1;
+        if let Some(place) = state.ids.iter().position(|&each| each == id) {
+            state.ids.swap_remove(place);
+        }
         state.ended.push(thread::current().id());
         drop(state);
         self.ended.notify_all();

@@ -7,6 +7,9 @@ import torch
 def pool_threads() -> int:
     """Returns how many native threads are alive now."""
 
+def pool_thread_ids() -> list[int]:
+    """Returns the system's numbers of the native threads that run now; zeros on other systems than Linux."""
+
 def park() -> None:
     """Ends idle native threads now and waits until they are gone (before a fork)."""
 

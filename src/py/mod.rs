@@ -96,6 +96,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::shapes, module)?)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(process::pool_thread_ids, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;
     module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;
     module.add_function(wrap_pyfunction!(process::memory_stats, module)?)?;

@@ -21,6 +21,12 @@ pub(super) fn pool_threads() -> usize {
     Pool::global().threads()
 }
 
+/// See the stub.
+#[pyfunction]
+pub(super) fn pool_thread_ids() -> Vec<u32> {
+    Pool::global().thread_ids()
+}
+
 /// Ends idle native threads now and waits until they are gone (before a fork).
 #[pyfunction]
 pub(super) fn park(py: Python<'_>) {

@@ -6,7 +6,6 @@ fixed, nothing here does anything.
 """
 
 import logging
-import statistics
 import time
 from abc import abstractmethod
 from collections import deque
@@ -106,7 +105,7 @@ class Pace:
             elapsed_s=elapsed_s,
             batches=batches,
             samples=batches * self._asked_samples / max(1, self._asked),
-            step_s=statistics.median(self._steps) if self._steps else 0.0,
+            step_s=float(np.median(self._steps)) if self._steps else 0.0,
             wait_s=wait_s,
             work_s=cpu_s + waited_s * free_share,
             cpu_s=cpu_s,

@@ -10,7 +10,6 @@ import psutil
 
 from fastload.machine import kernel_file
 
-TASKS = "/proc/self/task"  # a folder for each thread
 _LISTED = Path("/proc/thread-self/children")  # absent if the kernel is built without it
 
 
@@ -21,12 +20,12 @@ class CpuTime(NamedTuple):
     queued_s: float  # ready to run while no CPU was free
 
 
-def thread_time(thread: int | str) -> CpuTime | None:
+def thread_time(thread: int) -> CpuTime | None:
     """Returns the time of a thread so far, by its number in the system; None if it is unknown, or has ended.
 
     Format: `scheduler/sched-stats` of the kernel's documentation.
     """
-    match kernel_file.read(f"{TASKS}/{thread}/schedstat").split():
+    match kernel_file.read(f"/proc/self/task/{thread}/schedstat").split():
         case [running, queued, *_]:
             return CpuTime(int(running) / 1e9, int(queued) / 1e9)
     return None

@@ -3,11 +3,11 @@
 Owns how long it takes alone, with which its time beside a loader is compared.
 """
 
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from fastload.faults import one_line
@@ -51,7 +51,7 @@ class Step:
                     break
         except OUT_OF_MEMORY as error:
             raise self._failed(error) from error
-        self.alone_s = statistics.median(times)
+        self.alone_s = float(np.median(times))
 
     def _failed(self, error: Exception) -> TargetError:
         return TargetError(f"the step {self.name} failed on a batch: {one_line(error)}")

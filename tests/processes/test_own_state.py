@@ -5,6 +5,7 @@ Torch's default, in the training process, is the oracle: batches are equal, over
 
 import argparse
 import functools
+import itertools
 import logging
 import os
 import random
@@ -12,6 +13,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng as new_generator
 from torch.quasirandom import SobolEngine
 from torch.utils.data import (
     ChainDataset,
@@ -192,6 +194,67 @@ class Late(Own):
         return index + 100 * int(self.draw.integers(1000))
 
 
+class Noise:
+    def __init__(self):
+        self.rng = new_generator(0)
+
+    def draw(self):
+        return self.rng.random()
+
+
+class Later(Own):
+    """Draws from what a function makes, which it calls once and keeps."""
+
+    def __init__(self, make, draw):
+        self.make, self.drawn = make, draw
+        self.held = None
+
+    def value(self, index):
+        if self.held is None:
+            self.held = self.make()
+        return index + 100 * int(1000 * self.drawn(self.held))
+
+
+class Lazily(Own):
+    def __init__(self):
+        pass
+
+    @functools.cached_property
+    def noise(self):
+        return Noise()
+
+    def value(self, index):
+        return index + 100 * int(1000 * self.noise.draw())
+
+
+class Cached(Own):
+    """Draws from what a function has cached."""
+
+    def __init__(self):
+        self.noise = functools.lru_cache(Noise)
+
+    def value(self, index):
+        return index + 100 * int(1000 * self.noise().draw())
+
+
+def of_torch():
+    made = torch.Generator()
+    made.manual_seed(3)
+    return made
+
+
+LATER = {
+    "by another name": (functools.partial(new_generator, 0), np.random.Generator.random),
+    "torch's": (of_torch, lambda made: torch.rand(1, generator=made).item()),
+    "in an object": (Noise, Noise.draw),
+    "torch's, in a list": (
+        lambda: [of_torch()],
+        lambda made: torch.rand(1, generator=made[0]).item(),
+    ),
+    "an iterator": (lambda: map((1e-3).__mul__, itertools.count()), next),
+}
+
+
 class Count:
     """Its count begins with the value that its class has."""
 
@@ -259,7 +322,16 @@ DATASETS = {
         lambda: ChainDataset([Shuffled()]),
         "dataset.datasets[0].rng is a random generator",
     ),
-    "made with the first sample": (Late, "Late.value makes a random generator and keeps it"),
+    "made with the first sample": (Late, "samples make a random generator and keep it"),
+    **{
+        f"made with the first sample, {name}": (
+            functools.partial(Later, *made),
+            f"samples make {'an iterator' if name == 'an iterator' else 'a random generator'} and keep it",
+        )
+        for name, made in LATER.items()
+    },
+    "a cached property's": (Lazily, "samples make a random generator and keep it"),
+    "that a function has cached": (Cached, "samples make a random generator and keep it"),
     "a count that begins with its class's": (
         Counted,
         "iterating the dataset changes dataset.count.epoch",

@@ -39,6 +39,7 @@ class Arrival:
         made_s: The monotonic clock when it was made.
         changed: Which attributes of the dataset have changed while the worker made its first batch.
         filled: One that it put about as many bytes into as the batch has, as into a cache of samples; else empty.
+        kept: What was made and kept with its first batch that goes on from sample to sample, as a generator does.
         moved: The changed state of the worker, to be kept.
     """
 
@@ -51,7 +52,7 @@ class Arrival:
         self._message: Any = loads(payload, parts)
         self._data: Any = None
         self.seq, cost, self.made_s, changes, self.moved = self._message.load()
-        self.changed, (name, filled_bytes) = changes
+        self.changed, (name, filled_bytes), self.kept = changes
         self.cost = Cost(*cost)
         self.size = sum(part.nbytes for part in parts) + len(payload)
         self.filled = name if 0 < self.size <= 2 * filled_bytes else ""

@@ -11,10 +11,10 @@ import collections
 import contextlib
 import functools
 import gc
+import itertools
 import operator
 import types
 from collections.abc import Callable, Iterator
-from itertools import islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from fastload.processes.reach import (
     LONG,
     entries,
     globals_set_by,
+    is_own_generator,
     is_users_class,
     parts,
     parts_of_class,
@@ -80,6 +81,7 @@ class Changes:
         with self._guarded():
             self._watched = list(_watched(things, picks, goes_on=goes_on))
         self._containers = [each for each in self._watched if isinstance(each, _Container)]
+        gc.freeze()  # `gc.get_objects` then returns what is made from here on
 
     def changed(self) -> str:
         """Returns the paths of what has changed, as a list in words; empty if nothing has."""
@@ -96,6 +98,27 @@ class Changes:
             found = ((each.filled_bytes(), each.path) for each in self._containers)
             size, path = max(found, default=(0, ""))
         return path, size
+
+    def kept(self) -> str:
+        """Returns what samples have made and kept that goes on from one sample to the next; empty if nothing.
+
+        That is a random generator, wherever it is kept, or an iterator among what is watched.
+        """
+        new = gc.get_objects()
+        # the garbage collector does not know torch's generators, but what holds them
+        held = itertools.chain.from_iterable(map(gc.get_referents, new))
+        if any(map(is_own_generator, new)) or any(type(each) is torch.Generator for each in held):
+            return "a random generator"
+        with self._guarded():
+            for each in self._new_values():
+                if is_own_generator(each):
+                    return "a random generator"
+                if is_iterator(type(each)):
+                    return "an iterator"
+        return ""
+
+    def _new_values(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(each.new_values() for each in self._watched)
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -206,6 +229,11 @@ class _Named:
             if self._were.get(name) is None and _goes_on_from(value):
                 yield self._prefix + name
 
+    def new_values(self) -> Iterator[Any]:
+        """Yields what has taken the place of other values, or of none."""
+        now = self._read()
+        yield from (value for name, value in now.items() if value is not self._were.get(name))
+
 
 class _Container:
     """A list, dict, set or deque of the user's, or the results that a function has cached.
@@ -228,13 +256,13 @@ class _Container:
         is_new = type(self._thing) is not CACHED
         if is_new and any(
             each is None or hazard(each) is None or (self._goes_on and is_iterator(type(each)))
-            for each in self._added()
+            for each in self.new_values()
         ):
             yield self.path
 
     def filled_bytes(self) -> int:
         """Returns the bytes of the data that were put into it."""
-        return sum(map(_data_bytes, self._added()))
+        return sum(map(_data_bytes, self.new_values()))
 
     def _entries(self) -> list[Any]:
         """Returns the length of the container and its entries, if they are few; else those at the batch's indices."""
@@ -249,16 +277,16 @@ class _Container:
         at = self._picks if issubclass(type(thing), list) else ()
         return [size, *(list.__getitem__(thing, each) for each in at if -size <= each < size)]
 
-    def _added(self) -> list[Any]:
+    def new_values(self) -> list[Any]:
         """Returns what is in the container in place of its earlier entries, or beside them."""
         now, were = self._entries(), self._were
         if now[0] != were[0] and issubclass(type(self._thing), dict):
             values = reversed(list(entries(self._thing) or ()))
-            return list(islice(values, max(1, now[0] - were[0])))
+            return list(itertools.islice(values, max(1, now[0] - were[0])))
         if type(self._thing) is CACHED:
             known = set(map(id, were))
             return [each for each in now if id(each) not in known]
-        pairs = zip_longest(now[1:], were[1:])
+        pairs = itertools.zip_longest(now[1:], were[1:])
         added = [each for each, was in pairs if _differ(each, was)]
         return added or [None] * (now[0] != were[0])
 
@@ -300,4 +328,4 @@ def _data_bytes(value: Any, depth: int = 0) -> int:
     held = entries(value)
     if held is None or depth == _DEPTH:
         return 0
-    return sum(_data_bytes(each, depth + 1) for each in islice(held, LONG))
+    return sum(_data_bytes(each, depth + 1) for each in itertools.islice(held, LONG))

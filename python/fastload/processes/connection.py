@@ -118,10 +118,12 @@ class Connection:
             data.note = self._note()  # type: ignore[attr-defined]
             if self._may_take_over and (found := ONLY_HERE.search(data.exc_msg)):
                 data.why_here = found[0]  # type: ignore[attr-defined]
-        changes = "", ("", 0)
+        changes = "", ("", 0), ""
         if self._changes is not None:
-            filled = ("", 0) if self._has_told else self._changes.filled()
-            changes, self._has_told = (self._changes.changed(), filled), True
+            once = not self._has_told
+            filled = self._changes.filled() if once else ("", 0)
+            kept = self._changes.kept() if once and self._may_take_over else ""
+            changes, self._has_told = (self._changes.changed(), filled, kept), True
             if not (self._is_stream and self._may_take_over):
                 self._changes = None  # the first batch has told
         moved = None

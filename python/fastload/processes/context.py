@@ -10,6 +10,7 @@ import math
 import os
 import pickle
 import warnings
+import weakref
 from multiprocessing import connection
 from multiprocessing.reduction import DupFd
 from typing import Any, NamedTuple
@@ -147,7 +148,7 @@ class Context:
             self.look_s = _LOOK_S
         else:
             self.links.watch(place, sentinel)
-        process.join = functools.partial(_join_interruptibly, process)
+        process.join = functools.partial(_join_interruptibly, weakref.ref(process))
 
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
@@ -196,12 +197,14 @@ def _start_uninterruptibly(process: Any) -> None:
     _lib.uninterruptibly(process.start)
 
 
-def _join_interruptibly(process: Any, timeout: float | None = None) -> None:
+def _join_interruptibly(reference: "weakref.ref[Any]", timeout: float | None = None) -> None:
     """Waits for a process; Ctrl-C raises while it waits, even where Ctrl-C is held back.
 
     Once the process has ended, Ctrl-C may not come between the system call that tells the exit code, once, and its
     being kept: the process would be listed as alive for good.
     """
+    process = reference()
+    assert process is not None  # whose method this is
     if _lib.interruptibly(connection.wait, [process.sentinel], timeout):
         _lib.uninterruptibly(type(process).join, process, timeout)
 

@@ -374,6 +374,8 @@ class ProcessIter(Paced):
     def _why_here(self, arrival: Arrival) -> str | None:
         """Returns why the consumer makes the samples: what they change in a worker ends with the epoch."""
         may_begin_again = self._keys is not None or self._num_yielded == 0
+        if arrival.kept and may_begin_again:
+            return f"samples make {arrival.kept} and keep it, and each worker would have its own"
         if arrival.filled and self._evidence is not None and may_begin_again:
             return f"samples put data into {arrival.filled}, which only this process keeps"
         if arrival.changed and self._is_iterable and self._may_take_over:

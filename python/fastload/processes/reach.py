@@ -36,7 +36,6 @@ __all__ = [
     "globals_set_by",
     "is_own_generator",
     "is_users_class",
-    "keeps_new_generator",
     "names_asked",
     "names_in",
     "parts",
@@ -65,11 +64,6 @@ _GENERATORS = (
     *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
     *(np.random.SeedSequence, random.Random, torch.Generator, torch.quasirandom.SobolEngine),
 )
-_MAKERS = {
-    *("default_rng", "RandomState", "Random", "Generator", "PCG64", "Philox", "MT19937"),
-    *("SeedSequence", "SobolEngine"),
-}
-"""Names of what makes a generator."""
 _READ_ON = ("fdopen", "lseek", "read", "readv", "sendfile")
 """Functions of `os` for which the position of a descriptor matters, or that change it."""
 CACHED = type(functools.lru_cache(len))
@@ -251,24 +245,6 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
     """Yields the names of globals and attributes in a function's code, and in the code within it."""
     for code in _codes(function.__code__):
         yield from code.co_names
-
-
-def keeps_new_generator(function: types.FunctionType) -> bool:
-    """Returns true if a function stores a random generator that it makes elsewhere than in a variable of its own."""
-    return any(map(_keeps_new_generator, _codes(function.__code__)))
-
-
-@functools.lru_cache(maxsize=1024)
-def _keeps_new_generator(code: types.CodeType) -> bool:
-    is_made = False
-    for each in dis.get_instructions(code):
-        if each.opname in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD") and each.argval in _MAKERS:
-            is_made = True
-        elif each.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL") and is_made:
-            return True
-        elif each.opname.startswith(("STORE_", "RETURN_", "POP_TOP")):
-            is_made = False
-    return False
 
 
 def reads_descriptors(function: types.FunctionType) -> bool:

@@ -32,7 +32,6 @@ from fastload.processes.reach import (
     functions_of,
     is_own_generator,
     is_users_class,
-    keeps_new_generator,
     names_asked,
     names_in,
     parts,
@@ -144,8 +143,6 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
         if kind is types.FunctionType and not is_library(thing.__code__.co_filename):
-            if keeps_new_generator(thing) and not path.startswith("worker_init_fn"):
-                return f"{path} makes a random generator and keeps it, and each worker would have its own"
             generators.names.update(names_in(thing))
         if issubclass(kind, IterableDataset) and not is_users_class(kind):
             generators.streams.append(path)

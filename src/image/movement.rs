@@ -20,6 +20,8 @@ pub struct Movement {
     pub interpolation: Interpolation,
     /// The value of each channel for pixels outside of the source.
     pub fill: [u8; 3],
+    /// True for the matrix of `transforms.v2`, which is rounded otherwise.
+    pub second: bool,
 }
 
 impl Movement {
@@ -32,6 +34,7 @@ impl Movement {
         center: None,
         interpolation: Interpolation::Nearest,
         fill: [0; 3],
+        second: false,
     };
 
     /// Shears by slopes along x and y around the corner of the first pixel, as `AutoAugment`'s `ShearX` and
@@ -66,13 +69,26 @@ impl Movement {
         let (sx, sy) = (self.shear.0.to_radians(), self.shear.1.to_radians());
 
         let a = (turn - sy).cos() / sy.cos();
-        let b = -(turn - sy).cos() * sx.tan() / sy.cos() - turn.sin();
         let c = (turn - sy).sin() / sy.cos();
-        let d = -(turn - sy).sin() * sx.tan() / sy.cos() + turn.cos();
+        let (b, d) = if self.second {
+            (-(a * sx.tan() + turn.sin()), turn.cos() - c * sx.tan())
+        } else {
+            (
+                -(turn - sy).cos() * sx.tan() / sy.cos() - turn.sin(),
+                -(turn - sy).sin() * sx.tan() / sy.cos() + turn.cos(),
+            )
+        };
 
         let [a, b, c, d] = [d, -b, -c, a].map(|value| value / self.scale);
-        let x = a * (-cx - tx) + b * (-cy - ty) + cx;
-        let y = c * (-cx - tx) + d * (-cy - ty) + cy;
+        let (x, y) = if self.second {
+            let (x, y) = (cx + tx, cy + ty);
+            (cx - a * x - b * y, cy - c * x - d * y)
+        } else {
+            (
+                a * (-cx - tx) + b * (-cy - ty) + cx,
+                c * (-cx - tx) + d * (-cy - ty) + cy,
+            )
+        };
         [a, b, x, c, d, y]
     }
 }

@@ -103,7 +103,7 @@ def compare(monkeypatch, op, transform, size, output=BYTES, ours=OURS, theirs=TH
         (
             (
                 *("random_affine", (-10.0, 10.0), (0.1, 0.3), (0.5, 1.5)),
-                *((-5.0, 5.0, -9.0, 9.0), "bilinear", (9, 9, 9), None),
+                *((-5.0, 5.0, -9.0, 9.0), "bilinear", (9, 9, 9), None, "v1"),
             ),
             transforms.RandomAffine(
                 *(10, (0.1, 0.3), (0.5, 1.5), (-5, 5, -9, 9), InterpolationMode.BILINEAR, 9)
@@ -111,7 +111,7 @@ def compare(monkeypatch, op, transform, size, output=BYTES, ours=OURS, theirs=TH
             (20, 30),
         ),
         (
-            ("random_affine", (0.0, 0.0), (0.2, 0.0), None, None, "nearest", None, None),
+            ("random_affine", (0.0, 0.0), (0.2, 0.0), None, None, "nearest", None, None, "v2"),
             transforms.RandomAffine(0, (0.2, 0.0)),
             (33, 47),
         ),

@@ -48,10 +48,10 @@ CHAINS = [
     [
         (
             *("random_affine", (-30.0, 30.0), (0.1, 0.2), (0.7, 1.3)),
-            *((-9.0, 9.0, -5.0, 5.0), "bilinear", GREY, None),
+            *((-9.0, 9.0, -5.0, 5.0), "bilinear", GREY, None, "v1"),
         )
     ],
-    [("random_affine", (0.0, 0.0), (0.3, 0.3), None, None, "nearest", None, (3.0, 4.0))],
+    [("random_affine", (0.0, 0.0), (0.3, 0.3), None, None, "nearest", None, (3.0, 4.0), "v2")],
     [("rand_augment", 3, 9, 31, "bilinear", GREY, "v1")],
     [("rand_augment", 2, 30, 31, "nearest", None, "v2")],
     [("trivial_augment_wide", 31, "bilinear", None, "v1")],
@@ -121,6 +121,7 @@ def test_what_is_planned_is_done_in_one_channel(chain):
                 "nearest",
                 None,
                 None,
+                "v1",
             ),
             transforms.RandomAffine((1.1, 1.1), None, (0.9, 0.9), (3.3, 3.3, 0.1, 0.1)),
         ),

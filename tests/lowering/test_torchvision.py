@@ -143,6 +143,7 @@ def certain(family):
         "affine": [
             family.RandomAffine((20, 20), None, (1.2, 1.2), (5, 5, -4, -4), bilinear, fill=8)
         ],
+        "affine, a quarter": [family.RandomAffine((-90, -90), None, (1.25, 1.25), None, bilinear)],
         "shear": [family.RandomAffine(0, shear=(7, 7), center=(1, 2))],
         "invert": [family.RandomInvert(1.0)],
         "posterize": [family.RandomPosterize(3, 1.0)],

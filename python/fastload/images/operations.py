@@ -37,8 +37,8 @@ Of parameters that are drawn, as torchvision's classes of these names draw them:
 * `("random_gaussian_blur", [(weights across, weights down), ...])`: one as likely as another;
 * `("random_rotation", degrees, interpolation, expand, center | None, fill | None)`;
 * `("random_affine", degrees, (part of width, part of height) | None, scale | None, (least x, most x,
-  least y, most y) | None, interpolation, fill | None, center | None)`: how far the image is moved,
-  scaled and sheared;
+  least y, most y) | None, interpolation, fill | None, center | None, version)`: how far the image is moved,
+  scaled and sheared; the version is `"v1"`, or `"v2"` for the rounding of `torchvision.transforms.v2`;
 * `("rand_augment", num_ops, magnitude, bins, interpolation, fill | None, version)`,
   `("trivial_augment_wide", bins, interpolation, fill | None, version)`, `("auto_augment", "imagenet" |
   "cifar10" | "svhn", interpolation, fill | None, version)`: the version is `"v1"`, or `"v2"` for the

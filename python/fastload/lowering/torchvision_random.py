@@ -125,6 +125,7 @@ def _random_affine(transform: Any, chain: Chain) -> None:
         _filter(transform),
         fill_bytes(transform, chain),
         None if transform.center is None else _pair(transform.center),
+        f"v{version(transform)}",
     )
     _draws(chain, op)
 

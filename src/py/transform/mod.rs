@@ -88,6 +88,7 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
                 center,
                 interpolation: parse_interpolation(&name, op)?,
                 fill: fill.unwrap_or_default(),
+                second: false,
             }))
         }
         "rotate_fixed" => {

@@ -91,20 +91,22 @@ pub(super) fn parse(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>>
     })))
 }
 
-/// Reads `(degrees, translate, scale, shear, interpolation, fill, center)`.
+/// Reads `(degrees, translate, scale, shear, interpolation, fill, center, "v1" | "v2")`.
 fn affine(op: &Bound<'_, PyTuple>) -> PyResult<RandomAffine> {
     type Shear = (f64, f64, f64, f64);
     let values = op.get_slice(1, 5);
     let (degrees, translate, scale, shear): (Range, _, Option<Range>, Option<Shear>) =
         values.extract()?;
-    let (name, fill, center): (String, Option<_>, _) = op.get_slice(5, op.len()).extract()?;
+    let (name, fill, center, version): (String, Option<_>, _, String) =
+        op.get_slice(5, op.len()).extract()?;
     let shear =
         shear.map(|(least_x, most_x, least_y, most_y)| [(least_x, most_x), (least_y, most_y)]);
     let mut ranges = [degrees]
         .into_iter()
         .chain(scale)
         .chain(shear.into_iter().flatten());
-    if !ranges.all(is_range) || scale.is_some_and(|(least, _)| least <= 0.0) {
+    let is_known = matches!(version.as_str(), "v1" | "v2");
+    if !is_known || !ranges.all(is_range) || scale.is_some_and(|(least, _)| least <= 0.0) {
         return Err(unknown(op));
     }
     Ok(RandomAffine {
@@ -116,6 +118,7 @@ fn affine(op: &Bound<'_, PyTuple>) -> PyResult<RandomAffine> {
             center,
             interpolation: parse_interpolation(&name, op)?,
             fill: fill.unwrap_or_default(),
+            second: version == "v2",
             ..Movement::NONE
         },
     })

@@ -18,9 +18,18 @@ from fastload.images.operations import Op
 from fastload.machine import pillow
 from fastload.registry import NotNative
 
-__all__ = ["Chain", "check_pillow", "filter_name", "follow", "lower", "on_tensor", "unknown"]
+__all__ = [
+    "FUNCTIONS",
+    "Chain",
+    "check_pillow",
+    "filter_name",
+    "follow",
+    "lower",
+    "on_tensor",
+    "unknown",
+]
 
-_FUNCTIONS = (
+FUNCTIONS = (
     "torchvision.transforms.functional",
     "torchvision.transforms._functional_pil",
     "torchvision.transforms._functional_tensor",
@@ -197,7 +206,7 @@ def follow(chain: Chain, several: Iterable[Any]) -> tuple[int, NotNative | None]
     """
     several = list(several)
     try:
-        registry.check_functions("torchvision", *_FUNCTIONS)
+        registry.check_functions("torchvision", *FUNCTIONS)
         if chain.on_pillow:
             check_pillow()
     except NotNative as stop:

@@ -136,8 +136,9 @@ class _File(Waiting):
         self.verify()
 
     def seek(self, frame: int) -> None:
-        """Goes to a frame."""
-        settled(self).seek(frame)
+        """Goes to a frame; nothing happens if it is the first, where an image is that was only opened."""
+        if frame != 0:
+            settled(self).seek(frame)
 
     def _be_plain(self) -> None:
         become(self, self.plain)

@@ -17,6 +17,7 @@ from torch.utils.data import (
     TensorDataset,
     WeightedRandomSampler,
 )
+from torch.utils.data.datapipes.iter import IterableWrapper
 
 from fastload import Loader
 from fastload.iterators.learned import record_of
@@ -180,3 +181,20 @@ def test_an_error_of_the_sampler_comes_from_next(make):
     with pytest.raises(ValueError, match="no more"):
         next(iterator)
     assert list(iterator) == []
+
+
+def measured(number):
+    os.getpid()
+    return number
+
+
+def epochs_of_pipe(kind, **options):
+    loader = kind(IterableWrapper(range(COUNT)).map(measured).shuffle(), 4, **options)
+    torch.manual_seed(3)
+    batches = [[batch.tolist() for batch in loader] for _ in range(3)]
+    return batches, torch.rand(1)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 0}, {"num_workers": 1}])
+def test_a_datapipe_is_seeded_as_torch_seeds_it(options):
+    assert epochs_of_pipe(Loader, **options) == epochs_of_pipe(DataLoader, **options)

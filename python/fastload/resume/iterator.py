@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch.autograd import profiler
+from torch.utils.data import Dataset
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
@@ -86,16 +87,17 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         self._unopened = self._before_draws(loader)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
-        # torch iterates the sampler twice with workers, and once without: so once under AUTO
+        # torch iterates the sampler, and seeds a datapipe, twice with workers, and once without: so once under AUTO
         opened = vars(self).get("_pulls") if first_iter and is_auto(loader) else None
         self._is_first = first_iter
         if opened is None:
             self._unopened = self._before_draws(loader)
             super()._reset(loader, first_iter)
-        elif self._num_workers or self._shared_seed is not None:  # else torch does nothing more
+        elif self._num_workers:  # else torch does nothing more
             sampler, self._index_sampler = self._index_sampler, opened
+            dataset, self._dataset = self._dataset, Dataset()
             super()._reset(loader, first_iter)
-            self._index_sampler = sampler
+            self._index_sampler, self._dataset = sampler, dataset
         self._is_first = False
         self._num_yielded = self._cursor.taken
         self._restored = None

@@ -62,7 +62,8 @@ def _parsed(code: types.CodeType, file: str) -> ast.FunctionDef | NotNative:
 
 @functools.lru_cache(maxsize=16)
 def _compiled(source: str, file: str) -> tuple[ast.Module, types.CodeType]:
-    return ast.parse(source), compile(source, file, "exec", dont_inherit=True)
+    tree = ast.parse(source)
+    return tree, compile(tree, file, "exec", dont_inherit=True)  # sooner than the source once more
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -11,6 +11,6 @@ file that turns out to be damaged fails where it would have failed. Invariant: a
 without all this.
 """
 
-from fastload.pictures.samples import waited, waits_in
+from fastload.pictures.samples import ready, waited, waits_in
 
-__all__ = ["waited", "waits_in"]
+__all__ = ["ready", "waited", "waits_in"]

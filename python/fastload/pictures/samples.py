@@ -20,12 +20,21 @@ from fastload import _lib
 from fastload.bad_samples.fetching import change_new
 from fastload.draws import keyed
 
-__all__ = ["waited", "waits_in"]
+__all__ = ["ready", "waited", "waits_in"]
 
 _HERE = str(Path(__file__).parent)
 
 _FEW, _SELDOM = 4, 64
 """After so few samples without a picture in a row, only every so many-th is looked at."""
+
+
+def ready() -> tuple[Any, Any, Any] | None:
+    """Imports what waiting pictures need, which forked workers then have, too; returns None without Pillow."""
+    if "PIL.Image" not in sys.modules:
+        return None
+    from fastload.pictures import files, source, tensors
+
+    return files, source, tensors
 
 
 def waits_in(fetcher: type[_MapDatasetFetcher] = _MapDatasetFetcher) -> None:
@@ -101,11 +110,9 @@ class _Samples:
     def _waits(self) -> bool:
         """Returns true if pictures wait in the next sample, and installs the stubs; needs Pillow."""
         if self._files is None:
-            if "PIL.Image" not in sys.modules:
+            if (parts := ready()) is None:
                 return False
-            from fastload.pictures import files, source, tensors
-
-            self._files, self._source, self._tensors = files, source, tensors
+            self._files, self._source, self._tensors = parts
         if not self._files.install():
             return False
         self._tensors.install()

@@ -82,8 +82,11 @@ def run(
         worker.Exception = BaseException  # type: ignore[attr-defined]
         promotes.is_on = True
     connection = Connection(link, named, may_take_over=terms.may_take_over, keeping=terms.keeping)
-    with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
-        target(*(connection if arg is end else arg for arg in named.values()))
+    try:
+        with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
+            target(*(connection if arg is end else arg for arg in named.values()))
+    finally:
+        gc.unfreeze()  # a spawned worker frees all as it ends: libraries report what is left
 
 
 def _initialise(link: _lib.WorkerLink, init_fn: Callable[[int], object], worker: int) -> None:

@@ -30,6 +30,7 @@ from fastload.iterators.cost import Evidence
 from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.paced import Paced
 from fastload.machine.auto import Auto, is_elastic
+from fastload.pictures import ready
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Arrival
 from fastload.processes.context import Context, Terms
@@ -74,6 +75,8 @@ class ProcessIter(Paced):
         # why batches of workers are made again: what they change must stay in this process
         self._fills: str | None = None
         self._lazy_images = bool(loader.lazy_images)
+        if self._lazy_images:
+            ready()
         self._evidence: Evidence | None = None
         if may_take_over and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))

@@ -213,6 +213,9 @@ def _operands(functions: Iterable[types.FunctionType], *opnames: str) -> set[str
 
 @functools.lru_cache(maxsize=1024)
 def _operands_of(code: types.CodeType, opnames: tuple[str, ...]) -> frozenset[str]:
+    opcodes = {dis.opmap[name] for name in opnames}
+    if opcodes.isdisjoint(code.co_code[::2]):
+        return frozenset()  # most code, without the cost of `dis`
     return frozenset(each.argval for each in dis.get_instructions(code) if each.opname in opnames)
 
 

@@ -442,6 +442,24 @@ def test_a_sampler_goes_on_behind_the_end_of_an_epoch(kind, workers, epochs, dro
     assert [taken(iter(third), 99) for _ in range(2)] == following
 
 
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+@pytest.mark.parametrize("size", [4, None])
+@pytest.mark.parametrize("workers", [0, 1, AUTO])
+@pytest.mark.parametrize("kind", [Onward, Wrapping, Skipping])
+def test_the_state_of_a_sampler_before_the_first_batch(kind, workers, size, epochs):
+    """Of which it was not asked for an index: it is where the epoch before left it."""
+    first, other = (
+        Loader(columns(), size, sampler=kind(COUNT), num_workers=workers) for _ in range(2)
+    )
+    for _ in range(epochs):
+        taken(iter(first), 99)
+    iterator = iter(first)
+    state = carried(first.state_dict())
+    following = [taken(iterator, 99), taken(iter(first), 99)]
+    other.load_state_dict(state)
+    assert [taken(iter(other), 99) for _ in following] == following
+
+
 @pytest.mark.parametrize("workers", [0, AUTO])
 def test_an_iterator_that_was_left_is_let_go_of(workers):
     """What it holds, as open files, goes with it."""
@@ -674,7 +692,7 @@ class ByEpoch(Kept):
             yield order[place]
 
 
-@pytest.mark.parametrize("stop", [1, 3])
+@pytest.mark.parametrize("stop", [0, 1, 3])
 @pytest.mark.parametrize("workers", [0, 2, AUTO])
 def test_the_epoch_of_a_sampler_is_that_of_the_state(workers, stop):
     """Until it ends: then it is what the sampler was told."""

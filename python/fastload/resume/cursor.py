@@ -5,7 +5,6 @@ counts batches that were taken, not those that were asked for ahead. The source 
 one. Invariant: to look at it moves no generator.
 """
 
-import copy
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from fastload.batching import PlannedBatchSampler
 from fastload.batching.layers import attribute, layers
 from fastload.draws.sampler import draw_seed, resumable
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import is_stateful
+from fastload.resume.stateful import is_stateful, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +153,7 @@ class Cursor:
         rewinds: True if a run goes on from `kept_at`, and drops what was taken since.
         next_worker: The worker that makes the first batch.
         last_worker: The one that made the batch that was taken last; None if none did.
-        said: The state of a sampler that has one, before the first batch is asked for.
+        said: Returns the state of a sampler that has one, before the first batch is asked for; None for no such sampler.
         pack: Returns the generators of an iterable dataset that this process iterates, if it has a state.
         fetcher: The fetcher that makes the samples, if this process does, of a dataset that has a state.
         pulled: The states of a sampler that has one, before and after each batch that was asked for, from `pulled_from` on.
@@ -173,7 +172,7 @@ class Cursor:
     rewinds = False
     next_worker = 0
     last_worker: int | None = None
-    said: Any = None
+    said: "Callable[[], Any] | None" = None
     pack: "Callable[[], bytes | None] | None" = None
     fetcher: Any = None
     pulled_from = 0
@@ -204,7 +203,8 @@ class Cursor:
             self.workers, self.datasets = dict(restored.workers), dict(restored.datasets)
             self.next_worker = restored.next_worker
             self.pulled_from = restored.taken
-            self.said = restored.sampler_state
+            if restored.sampler_state is not None:
+                self.said = kept(restored.sampler_state)
             order = draws.order
             if order is not None:
                 ranks = getattr(order.sampler, "num_replicas", 1)
@@ -274,7 +274,8 @@ class Cursor:
         After the end of the epoch it is the state after the last batch, and `ended` in it is true.
         """
         at = -1 if self.is_finished else self._resumed_at - self.pulled_from
-        state = self.pulled[at]() if self.pulled else copy.deepcopy(self.said)
+        say = self.pulled[at] if self.pulled else self.said
+        state = None if say is None else say()
         return {**state, "ended": True} if state is not None and self.is_finished else state
 
 

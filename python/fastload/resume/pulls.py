@@ -6,6 +6,7 @@ iterating it up to there. Invariant: the global generator is left as it was foun
 
 import contextlib
 import copy
+import functools
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -76,6 +77,8 @@ class Pulls:
         # torch's own BatchSampler hides the iterator of a sampler of others, and is cut here
         self._is_cut = not is_known and batched and picks_batches(index_sampler)
         self._is_foreign = not (is_known or self._is_cut)
+        if restored is None and not is_known and is_stateful(self._source):
+            cursor.said = functools.partial(_said, self._source)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -118,6 +121,11 @@ class Pulls:
                 return task if self._repeats is None else self._repeats.marked(task, number)
             self._left_out[number] = count_of(task, batched=self._batched)
 
+    @property
+    def _source(self) -> Any:
+        """The sampler that is iterated: the one in torch's own BatchSampler, whose batches are cut here."""
+        return self._index_sampler.sampler if self._is_cut else self._index_sampler
+
     def _first(self) -> Any:
         """Returns the sampler's first batch."""
         if self._restored is not None:
@@ -127,6 +135,7 @@ class Pulls:
         draws = self._cursor.draws
         draws.note()
         if draws.order is None:
+            self._cursor.said = None
             self._open(None)
             self._keep_state(ended=True)
         elif self._repeats is not None or draws.order.is_quicker:
@@ -145,8 +154,7 @@ class Pulls:
         Returns:
             Whether it began there.
         """
-        sampler: Any = self._index_sampler
-        source = sampler.sampler if self._is_cut else sampler
+        sampler, source = self._index_sampler, self._source
         if state is not None and state["sampler"] is not None and is_stateful(source):
             source.load_state_dict(copy.deepcopy(state["sampler"]))
             self._iterator = iter(source)
@@ -193,8 +201,7 @@ class Pulls:
             }
             self._cursor.pull(kept(said))
         except Exception as error:
-            kind = type(iterator if sampler is None else sampler)
-            report_unkept(kind, one_line(error), "iterates it up to its position")
+            _report_unkept(iterator if sampler is None else sampler, error)
             self._stateful = None
             self._cursor.pulled.clear()
             self._cursor.said = None
@@ -315,6 +322,20 @@ class Pulls:
                 torch.default_generator.set_state(shared)
             if sets_epoch:
                 sampler.set_epoch(epoch)
+
+
+def _said(sampler: Any) -> Any:
+    """Returns the state of a sampler before the first batch of an epoch; None if its `state_dict` fails."""
+    try:
+        said = copy.deepcopy(sampler.state_dict())
+    except Exception as error:
+        _report_unkept(sampler, error)
+        return None
+    return {"sampler": said, "iterator": None, "samples": 0, "ended": True}
+
+
+def _report_unkept(sampler: Any, error: Exception) -> None:
+    report_unkept(type(sampler), one_line(error), "iterates it up to its position")
 
 
 def _own(task: Any) -> Any:

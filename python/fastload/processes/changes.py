@@ -110,15 +110,12 @@ class Changes:
         if any(map(is_own_generator, new)) or any(type(each) is torch.Generator for each in held):
             return "a random generator"
         with self._guarded():
-            for each in self._new_values():
-                if is_own_generator(each):
-                    return "a random generator"
-                if is_iterator(type(each)):
-                    return "an iterator"
+            values = [value for each in self._watched for value in each.new_values()]
+            if any(map(is_own_generator, values)):
+                return "a random generator"
+            if any(is_iterator(type(value)) for value in values):
+                return "an iterator"
         return ""
-
-    def _new_values(self) -> Iterator[Any]:
-        return itertools.chain.from_iterable(each.new_values() for each in self._watched)
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from fastload import _lib
 from fastload.draws import keyed
+from fastload.pictures import ready
 from fastload.processes import entry
 from fastload.processes.admission import Admission
 from fastload.processes.image import Image, Snapshot
@@ -109,7 +110,10 @@ class Context:
         given = self._end, target, named, self._image, self._snapshot
         process = self._real.Process(target=entry.run, args=given)
         if forks:
-            keyed.current()  # it inherits where the generators' states lie, which takes 2 ms to find
+            # it inherits where the generators' states lie, which takes 2 ms to find, and the modules of pictures
+            keyed.current()
+            if self._terms.lazy_images:
+                ready()
             process.start = functools.partial(_start_uninterruptibly, process)
         return process
 

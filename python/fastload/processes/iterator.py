@@ -30,7 +30,6 @@ from fastload.iterators.cost import Evidence
 from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.paced import Paced
 from fastload.machine.auto import Auto, is_elastic
-from fastload.pictures import ready
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Arrival
 from fastload.processes.context import Context, Terms
@@ -59,9 +58,8 @@ class ProcessIter(Paced):
 
     _kind = "worker processes"
     _workers: list[Any]
-    _uninterruptibly = staticmethod(
-        _lib.uninterruptibly
-    )  # modules may be gone when this is deleted
+    # modules may be gone when this is deleted
+    _uninterruptibly = staticmethod(_lib.uninterruptibly)
 
     def __init__(
         self,
@@ -75,8 +73,6 @@ class ProcessIter(Paced):
         # why batches of workers are made again: what they change must stay in this process
         self._fills: str | None = None
         self._lazy_images = bool(loader.lazy_images)
-        if self._lazy_images:
-            ready()
         self._evidence: Evidence | None = None
         if may_take_over and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
@@ -528,9 +524,8 @@ class ProcessIter(Paced):
         if self._is_late and not self._shutdown:
             self._end_workers()  # a worker that hangs does not read its queue
         try:
-            self._uninterruptibly(
-                super()._shutdown_workers
-            )  # but where it waits; no batch is in hand
+            # but where it waits; no batch is in hand
+            self._uninterruptibly(super()._shutdown_workers)
         finally:
             if self._shutdown:
                 self._end_workers()  # an interrupt leaves some at work, terminated but not waited for

@@ -193,12 +193,7 @@ class Pulls:
             return
         sampler, iterator = self._stateful
         try:
-            said = {
-                "sampler": None if sampler is None else sampler.state_dict(),
-                "iterator": None if iterator is None else iterator.state_dict(),
-                "samples": self._samples,
-                "ended": ended,
-            }
+            said = _states(sampler, iterator, self._samples, ended=ended)
             self._cursor.pull(kept(said))
         except Exception as error:
             _report_unkept(iterator if sampler is None else sampler, error)
@@ -327,11 +322,20 @@ class Pulls:
 def _said(sampler: Any) -> Any:
     """Returns the state of a sampler before the first batch of an epoch; None if its `state_dict` fails."""
     try:
-        said = copy.deepcopy(sampler.state_dict())
+        return copy.deepcopy(_states(sampler, None, 0, ended=True))
     except Exception as error:
         _report_unkept(sampler, error)
         return None
-    return {"sampler": said, "iterator": None, "samples": 0, "ended": True}
+
+
+def _states(sampler: Any, iterator: Any, samples: int, *, ended: bool) -> dict[str, Any]:
+    """Returns the states of a sampler and of its iterator, each None where there is none, as the loader's has them."""
+    return {
+        "sampler": None if sampler is None else sampler.state_dict(),
+        "iterator": None if iterator is None else iterator.state_dict(),
+        "samples": samples,
+        "ended": ended,
+    }
 
 
 def _report_unkept(sampler: Any, error: Exception) -> None:

@@ -63,7 +63,7 @@ def _parsed(code: types.CodeType, file: str) -> ast.FunctionDef | NotNative:
 @functools.lru_cache(maxsize=16)
 def _compiled(source: str, file: str) -> tuple[ast.Module, types.CodeType]:
     tree = ast.parse(source)
-    return tree, compile(tree, file, "exec", dont_inherit=True)  # sooner than the source once more
+    return tree, compile(tree, file, "exec", dont_inherit=True)  # the source is not parsed again
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

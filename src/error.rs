@@ -67,6 +67,12 @@ pub enum Error {
         what: String,
         reason: String,
     },
+    /// An image is neither grey nor RGB, and is to be transformed.
+    #[error(
+        "cannot transform an image of {channels} channels: only grey and RGB are transformed \
+         natively; decode to RGB"
+    )]
+    Channels { channels: usize },
     /// An operation cannot be applied to this image. The message is that of the library.
     #[error("{source}")]
     ImageMismatch {

@@ -7,13 +7,15 @@ use std::path::Path;
 
 use super::Error;
 
-/// The class of an error: a bad sample, a failure that may pass, or neither.
+/// The class of an error: a bad sample, a failure that may pass, a sample for Python, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The sample cannot be made, now or later.
     Bad(Reason),
     /// The storage failed, and may work when it is tried again.
     Passing,
+    /// Native code does not make such a sample, and Python may.
+    Unsupported,
     /// Anything else, such as a full memory, a panic, or samples that do not fit together.
     Fatal,
 }
@@ -59,6 +61,7 @@ impl Error {
             Error::Transform { .. } | Error::ImageMismatch { .. } | Error::Broadcast { .. } => {
                 Fault::Bad(Reason::Transform)
             }
+            Error::Channels { .. } => Fault::Unsupported,
             Error::Fallback { fault, .. } => *fault,
             Error::AtPosition { source, .. } => source.fault(),
             _ => Fault::Fatal,

@@ -111,16 +111,15 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an operation cannot be applied to the image, or its result is too large for
-    /// memory. [`Error::Broadcast`]: the result has another number of channels than the output.
+    /// [`Error::Channels`]: the image is neither grey nor RGB. [`Error::Transform`]: an operation cannot be
+    /// applied to the image, or its result is too large for memory. [`Error::Broadcast`]: the result has another number of channels than the output.
     pub fn plan(&self, shape: Shape, key: Key) -> Result<Plan> {
         let is_copy = self.ops.is_empty() && matches!(self.output, Output::Bytes(_));
         if !is_copy && !matches!(shape.channels, 1 | 3) {
             self.output.check(shape)?;
-            return Err(Error::transform(
-                format!("transform an image of {} channels", shape.channels),
-                "only grey and RGB are transformed natively; decode to RGB",
-            ));
+            return Err(Error::Channels {
+                channels: shape.channels,
+            });
         }
         let mut plan = Plan::new(shape);
         nested::run(&self.ops, key, 0, &mut plan)?;

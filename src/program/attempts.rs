@@ -147,7 +147,7 @@ impl Run {
                     attempts.retried += 1;
                     is_passing = true;
                 }
-                Fault::Passing | Fault::Fatal => {
+                Fault::Passing | Fault::Unsupported | Fault::Fatal => {
                     if fatal.as_ref().is_none_or(|(first, _)| position < *first) {
                         fatal = Some((position, error));
                     }
@@ -155,12 +155,13 @@ impl Run {
             }
         }
         if let Some((position, error)) = fatal {
-            return Err(Error::Sample {
+            let error = Error::Sample {
                 index: attempts.planned.get(position),
                 position,
                 seq,
                 source: Box::new(error),
-            });
+            };
+            return Err(error.of_batch(&attempts.planned));
         }
         if attempts.bad.len() == attempts.planned.len() {
             return Ok(Again::Output(attempts.finished(Vec::new())));

@@ -8,7 +8,7 @@ use super::copying;
 use super::run::{FieldSlot, Run};
 use crate::collate::{Dense, Field, Method, Packing, Rows, Shape, Slot};
 use crate::column::{Kind, holder};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
 
@@ -106,18 +106,35 @@ impl Run {
         Ok(fields)
     }
 
-    /// Adds the batch's indices to an error, if Python collates the batch instead.
+    /// Adds the batch's indices to an error of its collation, if Python collates the batch instead.
     pub(super) fn declined(&self, error: Error, indices: &Indices) -> Error {
         let is_unsure = match &error {
             Error::Leaf { source, .. } => matches!(**source, Error::UnknownField),
             error => matches!(error, Error::UnknownField),
         };
-        if !self.program.falls_back && !is_unsure {
-            return error;
+        if self.program.falls_back || is_unsure {
+            error.declined(indices)
+        } else {
+            error
         }
+    }
+}
+
+impl Error {
+    /// Adds the batch's indices to the error of a sample, if it is one that Python may make.
+    pub(super) fn of_batch(self, indices: &Indices) -> Error {
+        match &self {
+            Error::Sample { source, .. } if source.fault() == Fault::Unsupported => {
+                self.declined(indices)
+            }
+            _ => self,
+        }
+    }
+
+    fn declined(self, indices: &Indices) -> Error {
         Error::Declined {
             indices: (0..indices.len()).map(|at| indices.get(at)).collect(),
-            source: Box::new(error),
+            source: Box::new(self),
         }
     }
 }

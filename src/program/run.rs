@@ -441,7 +441,10 @@ impl Work for Run {
     ) -> Result<Again<Task, Finished>> {
         match self.options.tolerance {
             Some(tolerance) => self.attempt(tolerance, seq, batch, failures),
-            None => Err(self.first_failure(seq, &batch, failures)),
+            None => {
+                let error = self.first_failure(seq, &batch, failures);
+                Err(error.of_batch(&batch.indices))
+            }
         }
     }
 }

@@ -50,6 +50,7 @@ impl From<Error> for PyErr {
             }
             Error::NoColumn { .. } => PyKeyError::new_err(message),
             Error::Transform { .. }
+            | Error::Channels { .. }
             | Error::Mismatch { .. }
             | Error::OfSample { .. }
             | Error::Layout { .. }

@@ -320,6 +320,7 @@ fn fault_named(name: &str) -> PyResult<Fault> {
     match name {
         "fatal" => Ok(Fault::Fatal),
         "passing" => Ok(Fault::Passing),
+        "unsupported" => Ok(Fault::Unsupported),
         _ => {
             let reason = reasons.into_iter().find(|reason| reason.name() == name);
             let fault = reason.map(Fault::Bad);

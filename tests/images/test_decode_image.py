@@ -90,11 +90,16 @@ def test_other_channels_are_torchs_error(tmp_path: Path, kind: str):
     assert_same_outcomes(got, want)
 
 
-def test_other_channels_are_not_transformed(tmp_path: Path):
-    data = stray(tmp_path, encode("PNG", "RGBA"), transform=TRANSFORMS["v2, image"])
-    results = outcomes(native(data))
-    assert [type(result) for result in results] == [list, ValueError, list, list]
-    assert "an image of 4 channels: only grey and RGB" in str(results[1])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("kind", ["LA", "RGBA", "I;16"])
+def test_what_is_not_transformed_natively_is_by_torchvision(
+    tmp_path: Path, kind: str, on_error: str
+):
+    data = stray(tmp_path, encode("PNG", kind), transform=TRANSFORMS["v2, image"])
+    loader = native(data, on_error=on_error)
+    assert_same(list(loader), list(DataLoader(data)))
+    if on_error == "skip":
+        assert loader.stats()["bad_samples"]["total"] == 0
 
 
 def test_what_is_not_the_same_for_grey_ends_the_native_part(tmp_path: Path):

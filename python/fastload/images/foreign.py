@@ -70,7 +70,9 @@ def _serve(requests: _lib.Requests) -> None:
         try:
             pixels, shape = _library(request.mode)(request.source, request.mode)
         except BaseException as error:
-            request.fail(_from_decode(error), fault_of(error))
+            is_for_python = isinstance(error, NotImplementedError)  # which makes the batch instead
+            fault = "unsupported" if is_for_python else fault_of(error)
+            request.fail(_from_decode(error), fault)
         else:
             request.answer(pixels, shape)
             del pixels

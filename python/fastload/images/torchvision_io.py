@@ -85,10 +85,10 @@ def _check(image: torch.Tensor, mode: str) -> None:
     if image.dtype == torch.uint8 and image.ndim == 3 and wanted in (None, len(image)):
         return
     msg = (
-        f"torchvision makes {image.dtype} of shape {tuple(image.shape)} of this file, where images are "
-        f"bytes of shape ({wanted or 'C'}, H, W); convert the file, or give the loader lane='process'"
+        f"torchvision makes {image.dtype} of shape {tuple(image.shape)} of this file, where native images are "
+        f"bytes of shape ({wanted or 'C'}, H, W)"
     )
-    raise RuntimeError(msg)
+    raise NotImplementedError(msg)
 
 
 def _is_sound(encoded: bytes) -> bool:

@@ -91,11 +91,8 @@ def _upright(source: str | bytes, mode: str) -> Any:
         if mode and mode != image.mode:
             image = image.convert(mode)
     if image.mode not in _BYTES:
-        msg = (
-            f"an image of Pillow's mode {image.mode} has no 8-bit channels, and only these are decoded "
-            "natively; give the feature a mode, as Image(mode='RGB'), or the loader lane='process'"
-        )
-        raise ValueError(msg)
+        msg = f"an image of Pillow's mode {image.mode} has no 8-bit channels, and only these are decoded natively"
+        raise NotImplementedError(msg)
     return image
 
 

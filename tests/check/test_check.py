@@ -31,6 +31,7 @@ import fastload
 from fastload.check import Report, check
 from fastload.check.command import main
 from fastload.columns import Image, Npy, Rows
+from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.photographs import write_photographs
 
@@ -518,6 +519,6 @@ def test_an_interrupt_prints_what_was_found(targets):
 def test_without_rich_it_prints_the_same(targets, capsys):
     main(["checked:own"])
     code = "import runpy, sys; sys.modules['rich'] = None; sys.argv[1:] = ['checked:own']; runpy.run_module('fastload.check', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = interpreter.run("-c", code)
     assert done.returncode == 1
     assert done.stdout.splitlines()[1:] == capsys.readouterr().out.splitlines()[1:]

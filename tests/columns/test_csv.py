@@ -4,8 +4,6 @@ import csv
 import io
 import pickle
 import struct
-import subprocess
-import sys
 
 import hypothesis.strategies as st
 import numpy as np
@@ -18,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 import fastload
 from fastload.columns import Csv, Rows
+from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, assert_same
 
 from .lines import refusal
@@ -322,6 +321,6 @@ for read in (lambda: Csv({str(write("a"))!r}), lambda: Arrow([1])):
     except ImportError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = interpreter.run("-c", code)
     line = 'columns of Arrow tables and CSV files need pyarrow: pip install "fastload[tables]"\n'
     assert done.stdout == 2 * line

@@ -2,8 +2,6 @@
 
 import logging
 import re
-import subprocess
-import sys
 import textwrap
 import threading
 
@@ -13,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 import fastload
 from fastload.iterators.consumer import ConsumerIter
+from tests.shared import interpreter
 from tests.shared.compare import assert_same
 from tests.shared.keyed import Noisy, auto, loaded
 from tests.shared.processes import OUR_PROCESSES, in_a_daemon
@@ -293,13 +292,8 @@ SESSION = """
 
 
 def test_an_interactive_session_loads_here_and_says_so():
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SESSION)],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
+    done = interpreter.run("-c", textwrap.dedent(SESSION))
+    assert done.returncode == 0, done.stderr
     assert done.stdout == "[[0, 1], [4, 9]]\n"
     assert (
         "loading in this process: __main__.Squares is defined in an interactive session"

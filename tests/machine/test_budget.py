@@ -1,8 +1,6 @@
 """The CPU and memory budgets, and the ranks that share them."""
 
 import os
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
@@ -13,6 +11,7 @@ from torch.utils.data import IterableDataset
 import fastload
 from fastload.machine import auto, budget, cgroup, cpu, memory
 from fastload.machine.ranks import rank, ranks_on_host
+from tests.shared import interpreter
 
 GIB = 1024**3
 
@@ -172,7 +171,7 @@ def test_the_process_group_counts_where_no_launcher_did(environ, group, ranks):
     assert ranks_on_host(environ, lambda: 8, lambda: group) == ranks
 
 
-def test_the_process_group_of_torch_is_asked():
+def test_the_process_group_of_torch_is_asked(monkeypatch):
     """Neither the import nor a single rank counts accelerators."""
     program = """
         import torch, torch.distributed as distributed
@@ -184,11 +183,9 @@ def test_the_process_group_of_torch_is_asked():
         distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
         assert ranks_on_host({}, lambda: 8) == 4
     """
-    subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env=os.environ | {"WORLD_SIZE": "2"},
-        check=True,
-    )
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    done = interpreter.run("-c", textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

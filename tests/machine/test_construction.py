@@ -4,7 +4,6 @@ import copy
 import json
 import os
 import pickle
-import subprocess
 import sys
 
 import pytest
@@ -13,6 +12,7 @@ from torch.utils.data import RandomSampler
 
 from fastload import AUTO, Dataset, Loader
 from fastload.columns import Rows
+from tests.shared import interpreter
 
 OPENS = """
 import json, sys
@@ -68,10 +68,7 @@ def native():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the files")
 def test_files_of_the_machine_are_read_only_for_a_number_of_workers():
-    run = subprocess.run(
-        [sys.executable, "-c", OPENS], capture_output=True, text=True, check=True, timeout=240
-    )
-    opened = json.loads(run.stdout)
+    opened = json.loads(interpreter.run("-c", OPENS).stdout)
     assert "/proc/self/cgroup" in opened.pop("native, workers")
     assert not any(opened.values()), opened
 

@@ -1,6 +1,5 @@
 """One thread for an operation: torch's, and no other library's."""
 
-import subprocess
 import sys
 import threading
 
@@ -8,6 +7,7 @@ import pytest
 import torch
 
 from fastload.machine.threads import one_thread
+from tests.shared import interpreter
 
 
 @pytest.fixture
@@ -98,9 +98,7 @@ assert others() > before, "torch divides permutations no more: nothing is to be 
 )
 def test_an_epoch_starts_no_thread_of_torchs(order):
     program = _EPOCH.replace("ORDER", order)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = interpreter.run("-c", program)
     assert done.returncode == 0, done.stderr
 
 

@@ -1,9 +1,5 @@
 """What the kernel says of pressure: read from its own formats, and handed on in `stats()`."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -13,6 +9,7 @@ from fastload.machine import cgroup
 from fastload.machine.cpu import cpu_budget
 from fastload.machine.strain import Gauge
 from fastload.tune import online
+from tests.shared import interpreter
 
 from .test_budget import machine as fake
 
@@ -111,7 +108,7 @@ def test_ranks_share_the_cores(monkeypatch, ranks):
     assert online.most_workers(1, cores, whole_batches=True) == 16 * 8 // ranks
 
 
-def test_a_rank_is_told_its_share():
+def test_a_rank_is_told_its_share(monkeypatch):
     """The whole way, in a process that is one of four ranks on this host."""
     code = (
         "import torch, fastload; from fastload.columns import Rows; from fastload.machine.cpu import cpu_budget;"
@@ -119,11 +116,6 @@ def test_a_rank_is_told_its_share():
         "assert ours.num_workers == cpu_budget() == ours.tuner.workers, ours.num_workers;"
         "print(ours.num_workers)"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "LOCAL_WORLD_SIZE": "1000"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert out.stdout.strip() == "1"
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1000")
+    done = interpreter.run("-c", code)
+    assert (done.returncode, done.stdout.strip()) == (0, "1"), done.stderr

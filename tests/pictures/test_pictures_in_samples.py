@@ -3,7 +3,6 @@
 import functools
 import io
 import random
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from fastload import Loader, lanes
 from fastload.pictures import files, samples, tensors
 from fastload.pictures.source import making
 from fastload.pictures.waiting import Waiting
+from tests.shared import interpreter
 from tests.shared.compare import assert_same
 
 
@@ -447,9 +447,7 @@ if sys.argv[1] == "partial":
 from fastload.pictures import samples
 print(samples.waited([1, 2])[1], samples.waited([1, 2])[0])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script, change], check=True, capture_output=True, text=True
-    )
+    done = interpreter.run("-c", script, change)
     assert done.stdout.split() == ["2", "1"]
 
 

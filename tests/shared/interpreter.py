@@ -6,6 +6,7 @@ what is imported, what torch reads when it is imported, or which signals come, t
 
 import atexit
 import functools
+import gc
 import json
 import os
 import runpy
@@ -81,6 +82,8 @@ def _accepted() -> dict[str, Any] | None:
     """Returns the request of a program in the process that will run it; None at the end of all, where it was forked."""
     import torch  # noqa: F401
 
+    gc.collect()
+    gc.freeze()  # the end of a program then looks at what it has made, not at the million objects of torch
     large_pages.use_from_first_fork()
     for line in sys.stdin:
         child = os.fork()

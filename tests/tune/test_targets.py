@@ -1,11 +1,11 @@
 """What can be named as a target of `python -m fastload.tune`, and the one line for what cannot."""
 
-import subprocess
 import sys
 
 import pytest
 
 from fastload.tune.command import main
+from tests.shared import interpreter
 from tests.shared.photographs import write_photographs
 
 from .command import TAKES_TIME, found, tune, write_targets
@@ -97,7 +97,7 @@ def test_a_bad_target_is_no_traceback(folder):
 
 def test_without_rich_it_says_what_to_install():
     code = "import runpy, sys; sys.modules['rich'] = None; runpy.run_module('fastload.tune', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = interpreter.run("-c", code)
     assert done.returncode == 2
     assert done.stderr == (
         "python -m fastload.tune needs the package rich: pip install 'fastload[tune]'\n"

@@ -570,6 +570,35 @@ def test_pictures_are_decoded_natively(pictures):
     refused(Pictures(*pictures, v1.FiveCrop(2)), "FiveCrop is Python code")
 
 
+class Branched(Held):
+    """One picture, transformed further in two ways."""
+
+    def __getitem__(self, index):
+        image = self.transform(PIL.Image.fromarray(self.images[index]))
+        return self.first(image), {"again": self.second(image)}
+
+
+class Same(Held):
+    def __getitem__(self, index):
+        image = self.transform(PIL.Image.fromarray(self.images[index]))
+        return image, image
+
+
+@pytest.mark.parametrize("kind", [Branched, Same])
+def test_what_was_drawn_of_a_picture_is_drawn_once(kind):
+    def made(transform, first):
+        steps = [transform, v1.ToTensor()]
+        both = v1.Compose(steps) if kind is Same else transform
+        return kind(images=images, transform=both, first=first, second=v1.ToTensor())
+
+    images = np.random.default_rng(1).integers(0, 256, (23, 9, 8, 3), np.uint8)
+    same(made(v1.CenterCrop(6), v1.Compose([v1.Resize(5), v1.ToTensor()])))
+    refused(made(v1.RandomCrop(6), v1.ToTensor()), "one picture of random transforms is in a")
+    if kind is Branched:  # draws for itself
+        first = v1.Compose([v1.RandomCrop(5), v1.ToTensor()])
+        assert lanes.choose(Loader(made(v1.CenterCrop(6), first))).lane == "native"
+
+
 class Extra(Pictures):
     """Samples that are not compared, with a value beside the picture."""
 

@@ -3,7 +3,7 @@
 Owns which values are columns, and in which form.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 
 from fastload.lowering.leaf import Form, Leaf
 from fastload.lowering.reading.arrays import check_array
-from fastload.lowering.reading.pictures import Picture, leaf_of
+from fastload.lowering.reading.pictures import Picture, check_draws, leaf_of
 from fastload.lowering.reading.stored import NUMBERS, Stored, column_of, is_packed
 from fastload.lowering.reading.values import (
     Index,
@@ -41,11 +41,13 @@ class Builder:
         stored: Makes the columns.
         count: Number of samples.
         from_zero: True if the dataset is known for ints from 0 to its length alone.
+        pictures: Those that are leaves already.
     """
 
     stored: Stored
     count: int
     from_zero: bool
+    pictures: list[Picture] = field(default_factory=list)
 
     def structure(self, value: Any) -> Any:
         """Returns the structure of a sample, with a leaf for each value."""
@@ -60,6 +62,8 @@ class Builder:
         if isinstance(value, Index):
             return self._index(value)
         if isinstance(value, Picture):
+            check_draws(value, self.pictures)
+            self.pictures.append(value)
             return leaf_of(self.stored, value, from_zero=self.from_zero)
         return self._constant(value)
 

@@ -4,6 +4,7 @@ Owns which calls make a picture: `Image.open(path).convert("RGB")`, torchvision'
 bytes in an array. Whatever asks a picture for anything but a transform of torchvision is refused.
 """
 
+import itertools
 import sys
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from fastload.lowering.reading.values import Each, Objects, Rows, described
 from fastload.lowering.torchvision_containers import flat
 from fastload.registry import NotNative, name, refuse
 
-__all__ = ["Picture", "call", "leaf_of", "maker", "method"]
+__all__ = ["Picture", "call", "check_draws", "leaf_of", "maker", "method"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +31,13 @@ class Picture(Each):
         source: The paths of files, or arrays of bytes `(H, W)` or `(H, W, 3)`.
         mode: Pillow's; None as long as it is the file's own.
         transforms: Its transforms, in order.
+        calls: An object for the call of each of them: pictures that share some are made of one picture.
     """
 
     source: Objects | Rows
     mode: str | None
     transforms: tuple[Any, ...] = ()
+    calls: tuple[object, ...] = ()
 
 
 def maker(function: Any) -> str | None:
@@ -63,7 +66,11 @@ def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]
         (picture,) = pictures
         if picture.mode is None:
             refuse("a picture has the mode of its file", 'add .convert("RGB")')
-        return replace(picture, transforms=(*picture.transforms, function))
+        return replace(
+            picture,
+            transforms=(*picture.transforms, function),
+            calls=(*picture.calls, object()),
+        )
     made_by = maker(function)
     if made_by is None:
         return None
@@ -102,14 +109,28 @@ def method(picture: Picture, what: str, arguments: list[Any], named: dict[str, A
     return refuse(f"{what} of a picture is not known")
 
 
-def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
-    """Returns the leaf of pictures; `from_zero` is the leaf's."""
+def check_draws(picture: Picture, others: list[Picture]) -> None:
+    """Refuses a picture if it and another are made of one picture that was drawn: each leaf draws for itself."""
+    for other in others:
+        both = zip(picture.calls, other.calls, strict=False)
+        shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], both))
+        if shared and _chain_of(picture, picture.transforms[:shared])[0].random:
+            refuse("one picture of random transforms is in a sample twice")
+
+
+def _chain_of(picture: Picture, transforms: tuple[Any, ...]) -> tuple[Chain, int, NotNative | None]:
+    """Returns the chain of transforms of a picture, and where and why it stops, if it does."""
     source, images, least = picture.source, [], (0, 0)
     if isinstance(source, Rows):
         images, least = column_of(source.view), (source.shape[0], source.shape[1])
     chain = Chain(1 if picture.mode == "L" else 3, images, least=least)
-    several = [step for each in picture.transforms for step in flat(each)]
-    done, stop = follow(chain, several)
+    return chain, *follow(chain, [step for each in transforms for step in flat(each)])
+
+
+def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
+    """Returns the leaf of pictures; `from_zero` is the leaf's."""
+    source = picture.source
+    chain, done, stop = _chain_of(picture, picture.transforms)
     if stop is not None:
         refuse(f"{stop.why}, at position {done} of the transforms", stop.change)
     if picture.mode is None or chain.on_pillow:
@@ -130,6 +151,7 @@ def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
     )
     if isinstance(source, Rows):
         use = "pictures", memory_of(source.view)[:-1]
+        images = column_of(source.view)
         native = stored.memo.of_objects(use, (), lambda: _lib.Image(images, *settings), settings)
         found = leaf.over(native, f"{len(native)} images in memory")
         return replace(found, heavy=len(chain.ops) > 1)

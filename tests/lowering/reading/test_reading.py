@@ -92,6 +92,10 @@ REFUSED = {
     "a draw of torch": (lambda: classes.TorchDrawn(rows=ROWS), "it calls torch.randn"),
     "a counter": (lambda: classes.Counted(rows=ROWS, count=0), "it sets the attribute count"),
     "a cache": (lambda: classes.Cached(rows=ROWS, cache={}), "changes what it did not make itself"),
+    "a cache that is full": (
+        lambda: classes.Cached(rows=ROWS, cache=dict(enumerate(ROWS))),
+        "it fills a cache",
+    ),
     "a list that grows": (
         lambda: classes.Appended(lists=[[1]] * N),
         "it calls row.append, which is not known",

@@ -77,7 +77,11 @@ class Interpreter(Expressions):
             case ast.AugAssign():
                 self._augment(node, scope, previous)
             case ast.If():
-                taken = node.body if self._truth(node.test, scope) else node.orelse
+                taken, other = node.body, node.orelse
+                if not self._truth(node.test, scope):
+                    taken, other = other, taken
+                if any(_fills(each) for statement in other for each in ast.walk(statement)):
+                    refuse("it fills a cache")  # whose later reading takes longer than its samples
                 return self._block(taken, scope)
             case ast.Assert():
                 if not self._truth(node.test, scope):
@@ -190,6 +194,13 @@ _STATEMENTS = {
     ast.Delete: "a del statement",
     ast.Match: "a match statement",
 }
+
+
+def _fills(node: ast.AST) -> bool:
+    """Returns true if a node stores into what an object holds: `self.a[i] = ...`."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    return isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Attribute)
 
 
 def _placed(reason: NotNative, node: ast.stmt, scope: Scope) -> NotNative:

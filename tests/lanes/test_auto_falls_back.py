@@ -4,6 +4,7 @@ import logging
 import re
 import textwrap
 import threading
+import warnings
 
 import pytest
 import torch
@@ -57,6 +58,12 @@ class Leaf(Numbers):
         return {"value": value.requires_grad_()}
 
 
+class Quantised(Numbers):
+    def made(self, value):
+        with warnings.catch_warnings(action="ignore"):  # torch will drop them
+            return {"value": torch.quantize_per_tensor(value, 0.5, 0, torch.quint8)}
+
+
 class Device(Numbers):
     """Says what torch says where CUDA is used in a fork of a process that has used it."""
 
@@ -106,6 +113,7 @@ FAILURES = {
     Locked: r"batch\[\d\]\['lock'\]: cannot pickle '_thread.lock'",
     Graph: r"batch\[\d\]\['value'\]: a tensor that requires grad",
     Leaf: r"batch\[\d\]\['value'\]: a tensor that requires grad",
+    Quantised: r"batch\[\d\]\['value'\]: torch does not send the scale",
     Device: "Cannot re-initialize CUDA in forked subprocess",
     Unloadable: "it was made elsewhere",
 }

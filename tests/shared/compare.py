@@ -56,6 +56,8 @@ def raw(tensor: torch.Tensor) -> torch.Tensor:
     """Returns the bytes of `tensor`, so that NaN equals itself and -0.0 does not equal 0.0."""
     if not tensor.numel():  # torch.from_numpy leaves strides of 0
         return torch.empty(0, dtype=torch.uint8)
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
     return tensor.reshape(-1).view(torch.uint8)
 
 

@@ -228,13 +228,13 @@ class Pickler(ForkingPickler):
 
 
 class WholePickler(Pickler):
-    """Refuses tensors that would be something else on the other side: without their graph, or another's memory."""
+    """Refuses tensors that would be something else on the other side: without their graph or scale, or another's memory."""
 
     def reducer_override(self, obj: Any) -> Any:
         """Returns how tensors, storages and arrays are pickled.
 
         Raises:
-            RuntimeError: A tensor that requires grad, or lies on a device.
+            RuntimeError: A tensor that requires grad, lies on a device, or is quantised.
         """
         if isinstance(obj, torch.Tensor):
             if obj.requires_grad:
@@ -242,6 +242,9 @@ class WholePickler(Pickler):
                 raise RuntimeError(msg)
             if obj.device.type not in ("cpu", "meta"):
                 msg = f"a tensor on {obj.device} belongs to the process that made it"
+                raise RuntimeError(msg)
+            if obj.is_quantized:
+                msg = "torch does not send the scale of a quantised tensor to another process"
                 raise RuntimeError(msg)
         return super().reducer_override(obj)
 

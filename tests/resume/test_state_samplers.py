@@ -115,6 +115,11 @@ def test_another_choice_of_samples_is_refused(make, others):
     ("name", "one", "other"),
     [
         ("sampler", RandomSampler(range(20)), RandomSampler(range(22))),
+        (
+            "sampler",
+            RandomSampler(range(20)),
+            RandomSampler(range(20), generator=torch.Generator()),
+        ),
         ("sampler", DistributedSampler(range(20), 2, 0), DistributedSampler(range(22), 2, 0)),
         ("sampler", SequentialSampler(range(20)), SequentialSampler(range(22))),
         ("sampler", range(20), range(1, 21)),

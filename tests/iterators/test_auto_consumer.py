@@ -346,6 +346,52 @@ def test_epochs_that_are_left_again_and_again_need_no_workers(caplog):
     assert "epochs are left early" in loader.explain()
 
 
+def test_epochs_that_are_left_before_their_batches_tell_need_no_workers():
+    kinds = kinds_of_epochs(fastload.Loader(Worked(), 4), [20] * 6)
+    assert kinds == [ProcessIter] * 4 + [ConsumerIter] * 2
+
+
+class Counted(IterableDataset):
+    """Ready batches, in a way that is not read; of events: others each time."""
+
+    def __init__(self, of_events):
+        self.of_events = of_events
+
+    def __iter__(self):
+        first = os.getpid() if self.of_events else 0
+        yield from (torch.tensor([first + place]) for place in vars(self).get("count", range(2000)))
+
+
+@pytest.mark.parametrize("stop", [None, 5, 33, 900])
+def test_a_worker_that_costs_more_than_it_makes_stops_to_iterate_a_dataset(stop):
+    dataset = Counted(of_events=False)
+    loader = fastload.Loader(dataset, 2)
+    iterator = iter(loader)
+    assert type(iterator) is ProcessIter
+    want = list(DataLoader(dataset, 2))
+    assert_same(list(islice(iterator, stop)), want[:stop])
+    if stop is None:
+        assert "to get from a worker" in loader.explain()
+        assert iterator.consumer_batches() > 0
+        assert all(not worker.is_alive() for worker in iterator._workers)
+        assert type(iter(loader)) is ConsumerIter
+        assert_same(list(loader), want)
+        return
+    resumed = fastload.Loader(Counted(of_events=False), 2)
+    resumed.load_state_dict(loader.state_dict())
+    assert_same(list(resumed), want[stop:])
+    assert_same(list(iterator), want[stop:])
+
+
+def test_a_worker_keeps_a_dataset_that_does_not_repeat_itself():
+    loader = fastload.Loader(Counted(of_events=True), 2)
+    iterator = iter(loader)
+    (first, _), *others = (batch.flatten().tolist() for batch in iterator)
+    assert first != os.getpid()
+    assert others == [[first + place, first + place + 1] for place in range(2, 2000, 2)]
+    assert iterator.consumer_batches() == 0
+
+
 def test_a_look_at_some_batches_ends_no_workers():
     loader = fastload.Loader(Worked(), 4)
     assert set(kinds_of_epochs(loader, [1, 1, 1])) == {ProcessIter}

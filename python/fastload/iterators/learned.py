@@ -24,9 +24,13 @@ class Record:
 
     Attributes:
         why_here: The reason why its samples are made in this process; None as long as they are not.
+        repeats: False if an iteration of it was not like another one.
+        unfinished: Epochs of workers in a row that did not come to their ends, the running one included.
     """
 
     why_here: str | None = None
+    unfinished = 0
+    repeats = True
 
 
 _records: dict[int, tuple[Any, Record]] = {}

@@ -6,6 +6,7 @@ is copied while the training goes on with that batch: torch's iterator stores it
 """
 
 import contextlib
+import copy
 import logging
 import math
 import os
@@ -29,6 +30,7 @@ from fastload.iterators.consumer import Maker
 from fastload.iterators.cost import Evidence
 from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.paced import Paced
+from fastload.lowering.reading.compared import is_same
 from fastload.machine.auto import Auto, is_elastic
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Arrival
@@ -44,7 +46,15 @@ _T = TypeVar("_T")
 _END_S = 0.5
 """Seconds that a worker has to end after it was asked to."""
 _OFTEN = 3
-"""Epochs in a row that are left early, after which the next ones are expected to be left early, too."""
+"""Epochs in a row that are left before workers have paid or not, after which the next ones are expected to be, too."""
+
+
+def _copied(batch: Any) -> Any:
+    """Returns a copy of a batch, which the training may change; None of one that cannot be copied."""
+    try:
+        return copy.deepcopy(batch)
+    except Exception:
+        return None
 
 
 class ProcessIter(Paced):
@@ -72,10 +82,14 @@ class ProcessIter(Paced):
         self._may_take_over = may_take_over
         # why batches of workers are made again: what they change must stay in this process
         self._fills: str | None = None
+        # of a worker that iterates a dataset: why it does not pay, and a copy of its first batch, with its number
+        self._is_dear: str | None = None
+        self._first: tuple[int, Any] | None = None
         self._lazy_images = bool(loader.lazy_images)
         self._evidence: Evidence | None = None
         if may_take_over and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
+            loader._record.unfinished += 1
         self._loader = weakref.ref(loader)
         # also those of a loader that only its iterator outlives, as in `for batch in Loader(dataset)`
         self._users_dataset, self._record = loader.dataset, loader._record
@@ -208,13 +222,16 @@ class ProcessIter(Paced):
         try:
             batch = super()._step()
         except StopIteration:
+            self._record.unfinished = 0
             is_open = self._evidence is not None and not self._persistent_workers
             if is_open and (why := evidence.ended()) is not None:
                 self._evidence = None
                 self._note_here(why)
             raise
         why = evidence.taken(time.perf_counter() - began_s)
-        if why is not None and self._keys is not None:
+        if why is not None and self._keys is None:
+            self._is_dear = why if self._record.repeats else None
+        elif why is not None:
             self._leave_workers(why, logging.INFO)
         return batch
 
@@ -238,9 +255,8 @@ class ProcessIter(Paced):
 
     def _look_back(self) -> None:
         """Has later epochs made in this process, if epochs are left after so few batches that workers do not pay."""
-        evidence, loader = self._evidence, self._loader()
-        is_whole = self._persistent_workers or self._cursor.is_finished
-        if evidence is None or is_whole or loader is None or loader._left_early < _OFTEN:
+        evidence = self._evidence
+        if evidence is None or self._persistent_workers or self._record.unfinished <= _OFTEN:
             return
         self._evidence = None
         if (why := evidence.ended(is_left=True)) is not None:
@@ -424,6 +440,11 @@ class ProcessIter(Paced):
             super()._process_data(None, *rest)
             assert self._maker is not None
             return self._maker.make(*asked)
+        if self._evidence is not None and self._keys is None:
+            if self._first is None and not self._to_drop:
+                self._first = self._num_yielded, _copied(data)
+            if self._is_dear is not None and self._goes_on_here(self._is_dear, data):
+                return data
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
             data = super()._process_data(data, *rest)
@@ -437,21 +458,61 @@ class ProcessIter(Paced):
 
     def _repeated_here(self, why: str, level: int) -> Any:
         """Iterates an iterable dataset here, as its one worker did, and returns the batch that was to come."""
+        self._leave_worker(why, level)
+        self._maker = maker = self._caught_up()
+        return self._made_here(maker)
+
+    def _goes_on_here(self, why: str, batch: Any) -> bool:
+        """Has the consumer iterate a dataset from here on, if it repeats the batch that has come from its worker.
+
+        One that does not, such as a stream of events, stays with its worker.
+        """
+        self._is_dear = self._evidence = None
+        cursor = self._cursor
+        asked = cursor.fetcher, cursor.pack
+        try:
+            maker = self._caught_up(self._first)
+            is_repeated = is_same(maker.make(self._next_index(), None), batch)
+        except Exception:  # it may be at its end, or read what can be read once
+            is_repeated = False
+        self._first = None
+        if is_repeated:
+            maker.batches = 0
+            self._leave_worker(why, logging.INFO)
+            self._maker = maker
+        else:
+            self._record.repeats = False
+            cursor.fetcher, cursor.pack = asked
+        return is_repeated
+
+    def _leave_worker(self, why: str, level: int) -> None:
+        """Ends the worker that iterates the dataset, whose samples are made in this process from here on."""
         self._note_here(why, level)
         self._evidence = None
         self._end_workers()
         self._shutdown_workers()
         self._task_info = {}
-        self._maker = maker = Maker(self)
-        cursor = self._cursor
+        self._to_drop = 0
+        self._generators, self._datasets = {}, {}  # of the worker
+
+    def _caught_up(self, known: tuple[int, Any] | None = None) -> Maker:
+        """Returns what makes the batch that is to come, after those before it, which it has made again.
+
+        Args:
+            known: The number of a batch that must be repeated, and the batch.
+
+        Raises:
+            LookupError: The batch is another one: no further one is read.
+        """
+        maker, cursor = Maker(self), self._cursor
         saved = cursor.datasets.get(0)
         maker.begin_at(cursor, None if saved is None else pickle.loads(saved))
-        for _ in range(self._num_yielded - (0 if saved is None else cursor.kept_at)):
-            maker.make(self._next_index(), None)
-        self._to_drop = 0
-        self._generators, self._datasets = {}, {}  # of the worker, which is gone
+        for number in range(0 if saved is None else cursor.kept_at, self._num_yielded):
+            batch = maker.make(self._next_index(), None)
+            if known is not None and number == known[0] and not is_same(batch, known[1]):
+                raise LookupError(number)
         maker.batches = 0
-        return self._made_here(maker)
+        return maker
 
     def _fail(self, place: int) -> None:
         """Ends all workers, because one is gone, and says so; with it, of others that are gone."""

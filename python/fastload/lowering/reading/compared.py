@@ -14,7 +14,7 @@ from fastload.columns.structure import fill, leaves
 from fastload.lowering.memo import Memo
 from fastload.registry import refuse
 
-__all__ = ["check"]
+__all__ = ["check", "is_same"]
 
 _COMPARED = 5
 
@@ -39,20 +39,20 @@ def _compare(dataset: Any, structure: Any, natives: tuple[Any, ...]) -> bool:
             want = dataset[index]
         except Exception as error:
             refuse(f"sample {index} raises {type(error).__name__}: {error}")
-        if not _is_same(program.sample(index), want):
+        if not is_same(program.sample(index), want):
             refuse(f"what was read of sample {index} is not what the dataset returns")
     return True
 
 
-def _is_same(got: Any, want: Any) -> bool:
-    """Returns true if two samples are the same, bit for bit."""
+def is_same(got: Any, want: Any) -> bool:
+    """Returns true if two samples, or batches, are the same, bit for bit."""
     kind: Any = type(want) if type(want) is not np.memmap else np.ndarray
     if type(got) is not kind:
         return False
     if isinstance(want, dict):
-        return list(got) == list(want) and all(_is_same(got[key], want[key]) for key in want)
+        return list(got) == list(want) and all(is_same(got[key], want[key]) for key in want)
     if isinstance(want, tuple | list):
-        return len(got) == len(want) and all(map(_is_same, got, want))
+        return len(got) == len(want) and all(map(is_same, got, want))
     if isinstance(want, torch.Tensor):
         return _described(got) == _described(want) and _bytes(got) == _bytes(want)
     if isinstance(want, np.ndarray | np.generic):

@@ -283,6 +283,49 @@ def test_a_cache_is_kept_for_the_next_epoch(cache, make, within, caplog):
     assert said.endswith("samples put data into dataset.cache, which only this process keeps")
 
 
+class Preallocated(Dataset):
+    """Keeps what it made in the rows of an array, until it is told to read them."""
+
+    def __init__(self, rows):
+        self.rows, self.is_full = rows, False
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        os.getpid()
+        if not self.is_full:
+            self.rows[index] = index + 1
+        return self.rows[index].copy() if isinstance(self.rows, np.ndarray) else self.rows[index]
+
+
+ROWS = {
+    "a tensor": lambda: torch.zeros(40, 3),
+    "an array": lambda: np.zeros((40, 600)),
+    "a view": lambda: np.zeros((3, 40)).T,
+    "of a tensor": lambda: torch.zeros(40, 2).numpy(),
+}
+
+
+@pytest.mark.parametrize("make", ROWS.values(), ids=ROWS)
+def test_rows_that_were_filled_are_those_of_the_next_epoch(make, caplog):
+    dataset = Preallocated(make())
+    loader = Loader(dataset, 4)
+    with caplog.at_level(logging.INFO, "fastload"):
+        first = list(loader)
+        dataset.is_full = True
+        assert_same(list(loader), first)
+    assert dataset.rows[:, 0].tolist() == list(range(1, 41))
+    assert "samples put data into dataset.rows, which only this process keeps" in caplog.text
+
+
+def test_rows_in_shared_memory_are_filled_by_workers(caplog):
+    dataset = Preallocated(torch.zeros(40, 3).share_memory_())
+    list(Loader(dataset, 4, lane="process"))
+    assert dataset.rows[:, 0].tolist() == list(range(1, 41))
+    assert "put data" not in caplog.text
+
+
 MADE = []
 
 

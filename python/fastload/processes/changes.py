@@ -12,6 +12,7 @@ import contextlib
 import functools
 import gc
 import itertools
+import math
 import operator
 import types
 from collections.abc import Callable, Iterator
@@ -44,6 +45,10 @@ _SHORT = 32
 """What containers of more entries hold is not watched, but for the entries themselves."""
 _SMALL_BYTES = 4_096
 """Larger arrays are not watched."""
+_LARGE_ROW = 1 << 20
+"""Bytes; arrays of larger rows are not watched."""
+_FEW_ROWS = 4
+"""Rows of an array that are watched, of those at the batch's indices."""
 _MOST_NAMED = 3
 _DEPTH = 3
 _NUMBER_BYTES = 8
@@ -76,11 +81,11 @@ class Changes:
             within = [each for each in indices if type(each) is int and -count <= each < count]
             indices = [chosen[each] for each in within]
         picks = [each for each in indices if type(each) is int]
-        self._watched: list[_Named | _Container] = []
+        self._watched: list[_Named | _Rows | _Container] = []
         things = [(dataset, "dataset"), (collate_fn, "collate_fn")]
         with self._guarded():
             self._watched = list(_watched(things, picks, goes_on=goes_on))
-        self._containers = [each for each in self._watched if isinstance(each, _Container)]
+        self._filled = [each for each in self._watched if isinstance(each, _Rows | _Container)]
         gc.freeze()  # `gc.get_objects` then returns what is made from here on
 
     def changed(self) -> str:
@@ -91,12 +96,12 @@ class Changes:
         more = len(paths) - _MOST_NAMED
         return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
-    def filled(self) -> tuple[str, int]:
-        """Returns the path of a container that samples put data into, as into a cache, and the bytes of these data."""
-        size, path = 0, ""
+    def filled(self) -> tuple[str, float]:
+        """Returns the path of what samples put data into, as into a cache, and the bytes of these data."""
+        size, path = 0.0, ""
         with self._guarded():
-            found = ((each.filled_bytes(), each.path) for each in self._containers)
-            size, path = max(found, default=(0, ""))
+            found = ((float(each.filled_bytes()), each.path) for each in self._filled)
+            size, path = max(found, default=(0.0, ""))
         return path, size
 
     def kept(self) -> str:
@@ -123,12 +128,12 @@ class Changes:
         try:
             yield
         except Exception:
-            self._watched, self._containers = [], []
+            self._watched, self._filled = [], []
 
 
 def _watched(
     things: list[tuple[Any, str]], picks: list[int], *, goes_on: bool
-) -> "Iterator[_Named | _Container]":
+) -> "Iterator[_Named | _Rows | _Container]":
     """Yields all that may change of what things lead to, nearest first."""
     met = set[int]()
     waiting = collections.deque((thing, path, True) for thing, path in things)
@@ -158,7 +163,7 @@ def _watched(
 
 def _parts_that_change(
     thing: Any, path: str, picks: list[int], *, goes_on: bool
-) -> "Iterator[_Named | _Container]":
+) -> "Iterator[_Named | _Rows | _Container]":
     kind = type(thing)
     if kind is types.FunctionType:
         cells = dict(zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True))
@@ -177,9 +182,12 @@ def _parts_that_change(
     elif kind is torch.Tensor:
         if not thing.is_inference():
             yield _Named(path, lambda: {"": thing._version})
+        if thing.device.type == "cpu" and thing.layout is torch.strided:
+            yield from _rows_of(thing.detach().numpy(), path, picks)
     elif kind is np.ndarray:
         if thing.nbytes <= _SMALL_BYTES and not thing.dtype.hasobject:
             yield _Named(path, lambda: {"": thing.tobytes()})
+        yield from _rows_of(thing, path, picks)
     else:
         if kind is CACHED or (entries(thing) is not None and not issubclass(kind, tuple)):
             yield _Container(path, thing, picks, goes_on=goes_on)
@@ -230,6 +238,54 @@ class _Named:
         """Yields what has taken the place of other values, or of none."""
         now = self._read()
         yield from (value for name, value in now.items() if value is not self._were.get(name))
+
+
+def _rows_of(array: np.ndarray[Any, Any], path: str, picks: list[int]) -> "Iterator[_Rows]":
+    """Yields the rows of an array whose memory is this process's alone, and that may hold one for each sample."""
+    owner: Any = array
+    while type(owner) is np.ndarray:
+        owner = owner.base
+    is_own = owner is None or (
+        isinstance(owner, torch.Tensor) and not owner.untyped_storage().is_shared()
+    )
+    is_small = array.ndim > 0 and array.nbytes <= _LARGE_ROW * len(array)
+    if is_own and is_small and not array.dtype.hasobject:
+        yield _Rows(path, array, [each for each in picks if -len(array) <= each < len(array)])
+
+
+class _Rows:
+    """Rows of an array, at indices of the batch: samples may keep what they made in them.
+
+    Args:
+        path: Its path.
+        array: The array.
+        picks: The indices.
+    """
+
+    def __init__(self, path: str, array: np.ndarray[Any, Any], picks: list[int]) -> None:
+        self.path = path
+        self._array, self._picks = array, picks[:_FEW_ROWS]
+        self._were = self._now()
+
+    def _now(self) -> list[bytes]:
+        return [self._array[each].tobytes() for each in self._picks]
+
+    def changed(self) -> Iterator[str]:
+        """Yields the path if rows have changed."""
+        if any(self._differ()):
+            yield self.path
+
+    def filled_bytes(self) -> float:
+        """Returns infinity if most rows have changed: what is written at samples' indices is kept for them."""
+        differ = self._differ()
+        return math.inf if 2 * sum(differ) > len(differ) else 0
+
+    def _differ(self) -> list[bool]:
+        return list(map(operator.ne, self._now(), self._were))
+
+    def new_values(self) -> Iterator[Any]:
+        """Yields nothing: an array holds numbers."""
+        yield from ()
 
 
 class _Container:

@@ -118,7 +118,7 @@ class Connection:
             data.note = self._note()  # type: ignore[attr-defined]
             if self._may_take_over and (found := ONLY_HERE.search(data.exc_msg)):
                 data.why_here = found[0]  # type: ignore[attr-defined]
-        changes = "", ("", 0), ""
+        changes: tuple[str, tuple[str, float], str] = "", ("", 0), ""
         if self._changes is not None:
             once = not self._has_told
             filled = self._changes.filled() if once else ("", 0)

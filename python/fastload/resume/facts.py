@@ -145,8 +145,8 @@ def _described(sampler: Any, length: int | None, *, is_coming: bool) -> str:
         found = None if is_coming else _crc_of_indices(sampler)
         if found is not None:
             options["indices"] = f"{found:08x}"
-    own = RandomSampler | SubsetRandomSampler | WeightedRandomSampler
-    if isinstance(sampler, own) and getattr(sampler, "generator", None) is not None:
+    own = RandomSampler, SubsetRandomSampler, WeightedRandomSampler
+    if type(sampler) in own and sampler.generator is not None:
         options["generator"] = "given"  # draws where others seed one
     source = _source_length(sampler)
     if source not in (None, length):  # of a part of the dataset

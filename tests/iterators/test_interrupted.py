@@ -18,7 +18,11 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 from transformers import default_data_collator
 
 import fastload
+from fastload import AUTO
+from fastload.iterators.consumer import ConsumerIter
+from fastload.iterators.learned import record_of
 from fastload.iterators.native import NativeIter
+from fastload.resume.iterator import InlineIter
 from tests.shared.interrupt import interrupt
 from tests.shared.storm import in_child
 
@@ -217,12 +221,20 @@ class Exiting(Ready):
         return sys.exit("no more") if index == 2 else super().__getitem__(index)
 
 
-def test_a_batch_that_ends_the_program_is_not_made_again():
-    batches = iter(fastload.Loader(Exiting(), 2, num_workers=0))
+@pytest.mark.parametrize("workers", [0, AUTO])
+def test_a_batch_that_ends_the_program_is_not_made_again(workers):
+    dataset = Exiting()
+    record_of(dataset).why_here = "the test says so"
+    loader = fastload.Loader(dataset, 2, num_workers=workers)
+    batches = iter(loader)
+    assert type(batches) is (ConsumerIter if workers is AUTO else InlineIter)
     assert indices(next(batches)) == [0, 1]
     with pytest.raises(SystemExit, match="no more"):
         next(batches)
+    state = loader.state_dict()
     assert indices(next(batches)) == [4, 5]
+    loader.load_state_dict(state)
+    assert indices(next(iter(loader))) == [4, 5]
 
 
 class Uneven(Ready):

@@ -17,7 +17,6 @@ from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.draws.sampler import is_private, native
-from fastload.faults import INTERRUPTS
 from fastload.iterators.only_worker import OnlyWorker, OnlyWorkersIter, Streams
 from fastload.lowering.cheap import drawn_from
 from fastload.lowering.kept_reading import KeptReading
@@ -290,7 +289,7 @@ class ConsumerIter(Resumable):
             if self._persistent_workers:  # whose generators go on in the next epoch
                 maker.keep_streams(self._cursor)
             raise
-        except INTERRUPTS:
+        except KeyboardInterrupt:
             is_taken = False  # but left to be made again
             raise
         finally:

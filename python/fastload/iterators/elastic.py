@@ -15,7 +15,6 @@ from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastload.draws.keyed import Key, Keys
-from fastload.faults import INTERRUPTS
 from fastload.iterators.consumer import Maker, at_least_one, check_map_style
 from fastload.iterators.states_of_workers import StatesOfWorkers
 from fastload.machine.auto import is_elastic
@@ -287,7 +286,7 @@ class Elastic(StatesOfWorkers):
         try:
             self._keep_schedule()
             return maker.make(*maker.pending)
-        except INTERRUPTS:
+        except KeyboardInterrupt:
             is_taken = False  # but left to be made again
             raise
         finally:

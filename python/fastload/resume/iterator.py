@@ -25,7 +25,6 @@ from fastload.batching.layers import layers
 from fastload.batching.sample_mask import repeats_of
 from fastload.draws import keyed
 from fastload.draws.sampler import draw_seed, picks_batches, resumable
-from fastload.faults import INTERRUPTS
 from fastload.machine.auto import is_auto
 from fastload.resume.cursor import Cursor, Draws, own_generator
 from fastload.resume.pulls import Pulls
@@ -277,7 +276,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         except StopIteration:
             self._cursor.is_finished = True
             raise
-        except INTERRUPTS:
+        except KeyboardInterrupt:
             raise
         except BaseException:
             self._cursor.taken += 1  # an error takes the place of its batch

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
             made = named_target(factory)
             batch_size = None if isinstance(made, DataLoader) else 1
             words = loader_of(made, batch_size).explain()
-    except (TargetError, TypeError, ValueError) as error:
+    except Exception as error:
         refusal = error if isinstance(error, TargetError) else f"{factory}: {one_line(error)}"
         sys.stderr.write(f"python -m fastload.explain: {refusal}\n")
         return 2

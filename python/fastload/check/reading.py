@@ -73,6 +73,9 @@ def _read_indices(loader: Any, report: Report, tell: Tell) -> None:
     except (TypeError, NotImplementedError) as error:
         msg = f"{type(loader.dataset).__qualname__} has no length, so its indices are unknown: give it a __len__"
         raise TypeError(msg) from error
+    except Exception as error:
+        msg = f"the length of {type(loader.dataset).__qualname__} is not known: {one_line(error)}"
+        raise TypeError(msg) from error
     if _takes_lists(loader):
         report.notes.append(
             "The loader's sampler yields lists of indices: each sample was read as a batch of one."
@@ -155,10 +158,11 @@ def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tupl
         options["sampler"] = indices
     options |= changes
     reader = Loader(loader.dataset, None, **options)
-    choice = lanes.choose(reader)
+    choice = lanes.choose_if_long(reader)
+    why = choice.why.removesuffix(f", and {choice.here}")  # of what is cheap, which workers read all the same
     if choice.lane != "native":
         reader = Loader(loader.dataset, None, collate_fn=describe, **options)
-    return reader, f"{lanes.choose(reader).lane}: {choice.why}"
+    return reader, f"{lanes.choose(reader).lane}: {why}"
 
 
 def _add_bad(dataset: Any, report: Report, tell: Tell, error: BaseException) -> None:

@@ -443,6 +443,25 @@ def test_pillows_switches_are_kept(monkeypatch):
     assert same(eager, waited)
 
 
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("share", [0.6, 1])
+def test_frames_are_counted_by_pillow(kind, share):
+    """It finds that a damaged file has no further one without a look at its pixels."""
+
+    def counted(image):
+        number = 0
+        while True:
+            number += 1
+            try:
+                image.seek(number)
+            except EOFError:
+                return number
+
+    file = FILES[kind][: int(share * len(FILES[kind]))]
+    eager, waited = (outcome(file, [], counted, waits=waits)[0] for waits in (False, True))
+    assert eager == waited
+
+
 def chains():
     """Chains that end in numbers, and one that does not."""
     floats, half = v2.ToDtype(torch.float32, scale=True), v2.ToDtype(torch.float16, scale=True)

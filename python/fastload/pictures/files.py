@@ -137,7 +137,10 @@ class _File(Waiting):
 
     def seek(self, frame: int) -> None:
         """Goes to a frame; nothing happens if it is the first, where an image is that was only opened."""
-        if frame != 0:
+        if frame != 0 and self._data is None and self._smaller is None:
+            self._be_plain()  # of a damaged file Pillow may find that there is no such frame
+            self.seek(frame)
+        elif frame != 0:
             settled(self).seek(frame)
 
     def _be_plain(self) -> None:

@@ -53,6 +53,15 @@ def test_waiting_for_a_cpu_is_not_work():
     assert any(windows(Evidence(0), 2, made_s=1e-4, waited_s=3e-4, queued_s=1e-3))
 
 
+def test_a_batch_that_sleeps_would_sleep_as_long_here():
+    evidence = Evidence(0)
+    evidence.started(0.18)
+    for _ in range(12):
+        evidence.made(Cost(wall_s=0.033, cpu_s=0.003, queued_s=0.002))  # 30 ms here
+        evidence.taken(0.02)
+    assert evidence.ended() is None
+
+
 def test_a_short_epoch_counts_the_start_of_its_workers():
     def ended(made_s, start_s, waited_s):
         evidence = Evidence(4)

@@ -18,7 +18,7 @@ _WINDOW = 16
 _MARGIN = 1.25
 """The consumer takes over only if its wait is more than this many times the cost of making the batches."""
 BESIDE = 1.5
-"""How many times longer a batch takes in a worker, beside others: they share caches, and CPUs may share a core."""
+"""How many times longer a batch computes in a worker, beside others: they share caches, and CPUs may share a core."""
 _MOST_S = 0.002
 """Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
 
@@ -113,7 +113,8 @@ class Evidence:
 
     def made(self, cost: Cost) -> None:
         """Adds the cost that a worker's batch would have here, where nothing else runs beside it."""
-        seconds = max(0.0, cost.wall_s - cost.queued_s) / BESIDE
+        asleep_s = max(0.0, cost.wall_s - cost.queued_s - cost.cpu_s)
+        seconds = cost.cpu_s / BESIDE + asleep_s
         self._made += 1
         self._made_s += seconds
         self._window_made += 1

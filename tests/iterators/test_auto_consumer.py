@@ -1,8 +1,10 @@
 """Batches that the consumer makes under AUTO: the workers' own, from whichever batch on it makes them."""
 
 import logging
+import multiprocessing
 import os
 import random
+import signal
 from itertools import islice
 
 import numpy as np
@@ -381,6 +383,26 @@ def test_a_worker_that_costs_more_than_it_makes_stops_to_iterate_a_dataset(stop)
     resumed.load_state_dict(loader.state_dict())
     assert_same(list(resumed), want[stop:])
     assert_same(list(iterator), want[stop:])
+
+
+class Stopped(Counted):
+    """Ctrl-C comes while the consumer reads it."""
+
+    def __iter__(self):
+        for place, each in enumerate(super().__iter__()):
+            if place == 9 and not multiprocessing.parent_process():
+                signal.raise_signal(signal.SIGINT)
+            yield each
+
+
+def test_ctrl_c_while_the_consumer_catches_up_loses_no_batch():
+    iterator = iter(fastload.Loader(Stopped(of_events=False), 2))
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        for batch in iterator:
+            seen.append(batch)
+    assert 30 < len(seen) < 900
+    assert_same([*seen, *iterator], list(DataLoader(Counted(of_events=False), 2)))
 
 
 def test_a_worker_keeps_a_dataset_that_does_not_repeat_itself():

@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import pickle
+import signal
 import time
 import weakref
 from collections import deque
@@ -45,6 +46,8 @@ _T = TypeVar("_T")
 
 _END_S = 0.5
 """Seconds that a worker has to end after it was asked to."""
+_SMALL_BATCH = 1 << 20
+"""Bytes of a batch of which a copy is kept."""
 _OFTEN = 3
 """Epochs in a row that are left before workers have paid or not, after which the next ones are expected to be, too."""
 
@@ -441,7 +444,7 @@ class ProcessIter(Paced):
             assert self._maker is not None
             return self._maker.make(*asked)
         if self._evidence is not None and self._keys is None:
-            if self._first is None and not self._to_drop:
+            if self._first is None and not self._to_drop and arrival.size <= _SMALL_BATCH:
                 self._first = self._num_yielded, _copied(data)
             if self._is_dear is not None and self._goes_on_here(self._is_dear, data):
                 return data
@@ -475,6 +478,9 @@ class ProcessIter(Paced):
             is_repeated = is_same(maker.make(self._next_index(), None), batch)
         except Exception:  # it may be at its end, or read what can be read once
             is_repeated = False
+        except KeyboardInterrupt:  # which comes behind the batch
+            is_repeated = False
+            signal.raise_signal(signal.SIGINT)
         self._first = None
         if is_repeated:
             maker.batches = 0

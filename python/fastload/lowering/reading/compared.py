@@ -4,6 +4,7 @@ Owns the choice of the samples. Only datasets that touch nothing but memory are 
 training process.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def is_same(got: Any, want: Any) -> bool:
     kind: Any = type(want) if type(want) is not np.memmap else np.ndarray
     if type(got) is not kind:
         return False
-    if isinstance(want, dict):
+    if isinstance(want, Mapping):
         return list(got) == list(want) and all(is_same(got[key], want[key]) for key in want)
     if isinstance(want, tuple | list):
         return len(got) == len(want) and all(map(is_same, got, want))

@@ -9,7 +9,7 @@ import operator
 from typing import Any
 
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
-from torch.utils.data._utils import pin_memory, worker
+from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
@@ -17,7 +17,7 @@ from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.draws.sampler import is_private, native
-from fastload.iterators.only_worker import OnlyWorker, OnlyWorkersIter, Streams
+from fastload.iterators.only_worker import Streams
 from fastload.lowering.cheap import drawn_from
 from fastload.lowering.kept_reading import KeptReading
 from fastload.pictures import waited
@@ -123,14 +123,7 @@ class Maker:
             cursor.keep({0: packed}, {})
 
     def _new_fetcher(self) -> Any:
-        is_known = self._is_map or self._reading.code().draws is not None
-        if is_known or worker._worker_info is not None:
-            fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
-        else:  # unknown code may ask which worker it runs in
-            only = OnlyWorker(self._arguments[1], self._base_seed)
-            with only:
-                fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
-            fetcher.dataset_iter = OnlyWorkersIter(fetcher.dataset_iter, only)
+        fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
         if self._lazy_images and self._keys_samples:  # else there are no pictures
             fetcher.dataset = waited(fetcher.dataset)
         if self._policy is not None:

@@ -25,7 +25,7 @@ _DOES = {
     "native": "native threads make the batches; no Python runs in them",
     "process": "worker processes make the batches, as torch.utils.data.DataLoader's do",
     "threads": "Python threads of this process make the batches, each from a copy of the dataset",
-    "consumer": "the training thread makes the batches; each sample has its own random stream",
+    "consumer": "the training thread makes the batches, with random streams of its own",
     "inline": "the training thread makes the batches",
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from torch._utils import ExceptionWrapper
 from torch.utils.data import IterableDataset, _DatasetKind, get_worker_info
+from torch.utils.data._utils import worker
 
 from fastload import _lib
 from fastload.draws import keyed
@@ -57,6 +58,8 @@ class Connection:
         self._collate_fn = loop.get("collate_fn")
         self._changes: Changes | None = None
         self._is_stream = loop.get("dataset_kind") == _DatasetKind.Iterable
+        # torch's default has no worker, and Hugging Face's streams, for example, have another order in one
+        self._hides_worker = may_take_over and loop.get("init_fn") is None
         if self._is_stream:
             make = functools.partial(self._iterate, _DatasetKind.create_fetcher)
             _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign]
@@ -109,7 +112,11 @@ class Connection:
         """Has an iterable dataset iterated, which may change it at once."""
         if not self._has_begun and self._changes is None:
             self._changes = Changes(dataset, self._collate_fn, goes_on=self._may_take_over)
-        return create(kind, dataset, *rest)
+        if not self._hides_worker:
+            return create(kind, dataset, *rest)
+        fetcher = _alone(create, kind, dataset, *rest)
+        fetcher.dataset_iter = _Alone(fetcher.dataset_iter)
+        return fetcher
 
     def put(self, result: tuple[Any, Any]) -> None:
         """Sends a result, or its error, and the cost since the last one."""
@@ -177,6 +184,28 @@ class Connection:
             return f"{made} {samples(None) if index is None else f'sample {index}'}"
         of = "the batch of " if isinstance(indices, list | tuple) else ""
         return f"{made} {of}{samples(indices)}"
+
+
+def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function in which `get_worker_info()` is None."""
+    info, worker._worker_info = worker._worker_info, None
+    try:
+        return function(*arguments)
+    finally:
+        worker._worker_info = info
+
+
+class _Alone:
+    """The iterator of a dataset that is iterated as by torch's default; its collation knows of the worker."""
+
+    def __init__(self, iterator: Any) -> None:
+        self._iterator = iterator
+
+    def __iter__(self) -> "_Alone":
+        return self
+
+    def __next__(self) -> Any:
+        return _alone(next, self._iterator)
 
 
 def _takes_lists() -> bool:

@@ -98,14 +98,14 @@ def pytest_collection_finish() -> None:
     large_pages.use_from_first_fork()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(
-    item: pytest.Item, nextitem: pytest.Item | None
-) -> Generator[None, None, None]:
-    """Leaves alone, behind each file, what it has imported, and pytest's reports of its tests."""
-    yield
-    if nextitem is not None and nextitem.path != item.path:
+def pytest_runtest_logstart(location: tuple[str, int | None, str]) -> None:
+    """Leaves alone, before each file, what those before it have imported, and pytest's reports of their tests."""
+    if location[0] != _files[-1]:
+        _files.append(location[0])
         _freeze()
+
+
+_files = [""]
 
 
 def _freeze() -> None:

@@ -23,6 +23,7 @@ from fastload import Loader
 from tests.shared.held import descriptors
 from tests.shared.interrupt import interrupt
 from tests.shared.processes import OUR_PROCESSES, mapped_files
+from tests.shared.waiting import wait_until
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 
@@ -130,6 +131,10 @@ def test_a_worker_that_ends_while_torch_watches(monkeypatch: pytest.MonkeyPatch)
 
     dataset = Failing(leave, "start")
     list(DataLoader(range(2), num_workers=1))  # type: ignore[arg-type] # sets the handler, whatever ran before
+    # which closes its pipes in a thread
+    assert wait_until(
+        lambda: "QueueFeederThread" not in [each.name for each in threading.enumerate()], 20
+    )
     before = left()
     monkeypatch.setattr(signal_handling, "_set_SIGCHLD_handler", set_and_wait)
     began_s = time.monotonic()

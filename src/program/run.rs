@@ -439,12 +439,10 @@ impl Work for Run {
         batch: OpenBatch,
         failures: Vec<(usize, Error)>,
     ) -> Result<Again<Task, Finished>> {
-        match self.options.tolerance {
-            Some(tolerance) => self.attempt(tolerance, seq, batch, failures),
-            None => {
-                let error = self.first_failure(seq, &batch, failures);
-                Err(error.of_batch(&batch.indices))
-            }
-        }
+        let Some(tolerance) = self.options.tolerance else {
+            let error = self.first_failure(seq, &batch, failures);
+            return Err(error.of_batch(&batch.indices));
+        };
+        self.attempt(tolerance, seq, batch, failures)
     }
 }

@@ -31,7 +31,7 @@ NEVER: tuple[type[BaseException], ...] = (
 """Exceptions that no sample's content raises: the program or the machine does."""
 
 INTERRUPTS = KeyboardInterrupt, SystemExit
-"""Exceptions that end a program, and are no error of the batch in hand."""
+"""Exceptions that end a program. In the training process Ctrl-C alone is no error of the batch in hand."""
 
 ONLY_HERE = re.compile(
     r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"

@@ -322,5 +322,6 @@ for read in (lambda: Csv({str(write("a"))!r}), lambda: Arrow([1])):
         print(error)
 """
     done = interpreter.run("-c", code)
+    assert done.returncode == 0, done.stderr
     line = 'columns of Arrow tables and CSV files need pyarrow: pip install "fastload[tables]"\n'
     assert done.stdout == 2 * line

@@ -378,6 +378,79 @@ class Counted(IterableDataset):
         yield from (torch.tensor([first + place]) for place in vars(self).get("count", range(2000)))
 
 
+class Position:
+    """An iterator with a state."""
+
+    def __init__(self, count):
+        self.place, self.count = 0, count
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.place == self.count:
+            raise StopIteration
+        self.place += 1
+        return torch.tensor([self.place - 1])
+
+    def state_dict(self):
+        return {"place": self.place}
+
+    def load_state_dict(self, state):
+        self.place = state["place"]
+
+
+class Stated(Counted):
+    def __iter__(self):
+        return Position(vars(self).get("count", 2000))
+
+
+class BothStated(Stated):
+    """Loads a state for good, as a stream of Hugging Face does."""
+
+    first = 0
+
+    def __iter__(self):
+        position = super().__iter__()
+        position.place = self.first
+        return position
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, _):
+        self.first = 7
+
+
+@pytest.mark.usefixtures("_dear")
+@pytest.mark.parametrize("stop", [5, 39, 40, 41, 42, 900])
+@pytest.mark.parametrize("kind", [Stated, BothStated])
+def test_the_state_of_an_iterator_is_that_of_its_position_wherever_it_is(kind, stop, caplog):
+    loader = fastload.Loader(kind(of_events=False), 2)
+    iterator = iter(loader)
+    want = list(DataLoader(Counted(of_events=False), 2))
+    assert_same(list(islice(iterator, stop)), want[:stop])
+    for _ in range(2):  # a state of a resumed run, too
+        state = loader.state_dict()
+        assert_same(next(iterator), want[stop])
+        assert_same(list(iterator), want[stop + 1 :])
+        loader = fastload.Loader(kind(of_events=False), 2)
+        loader.load_state_dict(state)
+        iterator = iter(loader)
+        assert_same(next(iterator), want[stop])
+        stop += 1
+    assert "read again" not in caplog.text
+
+
+@pytest.mark.usefixtures("_dear")
+def test_a_dataset_is_left_without_a_state_by_the_consumer_that_goes_on():
+    loader = fastload.Loader(BothStated(of_events=False), 2)
+    want = list(DataLoader(Counted(of_events=False), 2))
+    for _ in range(3):
+        assert_same(list(loader), want)
+    assert "the test says so" in loader.explain()
+
+
 @pytest.mark.usefixtures("_dear")
 @pytest.mark.parametrize("stop", [None, 5, 39, 40, 41, 900])
 def test_a_worker_that_costs_more_than_it_makes_stops_to_iterate_a_dataset(stop):

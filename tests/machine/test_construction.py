@@ -68,7 +68,9 @@ def native():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the files")
 def test_files_of_the_machine_are_read_only_for_a_number_of_workers():
-    opened = json.loads(interpreter.run("-c", OPENS).stdout)
+    done = interpreter.run("-c", OPENS)
+    assert done.returncode == 0, done.stderr
+    opened = json.loads(done.stdout)
     assert "/proc/self/cgroup" in opened.pop("native, workers")
     assert not any(opened.values()), opened
 

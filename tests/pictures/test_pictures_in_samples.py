@@ -448,6 +448,7 @@ from fastload.pictures import samples
 print(samples.waited([1, 2])[1], samples.waited([1, 2])[0])
 """
     done = interpreter.run("-c", script, change)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["2", "1"]
 
 

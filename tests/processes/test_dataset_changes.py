@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from fastload import AUTO, Loader
+from fastload.processes.iterator import ProcessIter
 from tests.shared.compare import assert_same, outcomes_by_type
 
 
@@ -319,10 +320,31 @@ def test_rows_that_were_filled_are_those_of_the_next_epoch(make, caplog):
     assert "samples put data into dataset.rows, which only this process keeps" in caplog.text
 
 
-def test_rows_in_shared_memory_are_filled_by_workers(caplog):
-    dataset = Preallocated(torch.zeros(40, 3).share_memory_())
-    list(Loader(dataset, 4, lane="process"))
-    assert dataset.rows[:, 0].tolist() == list(range(1, 41))
+class Scratch(Preallocated):
+    """Makes its samples in a buffer, counts how often each was made, and sums them up."""
+
+    def __init__(self, rows):
+        super().__init__(rows)
+        self.buffer, self.seen, self.sums = np.zeros((9, 600)), np.zeros(40, int), np.zeros(7)
+
+    def __getitem__(self, index):
+        self.buffer[:] = index
+        self.seen[index] += 1
+        self.sums += index
+        return self.buffer.copy()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Preallocated(torch.zeros(40, 3).share_memory_()), lambda: Scratch(np.zeros((40, 3)))],
+    ids=["shared", "scratch"],
+)
+def test_other_rows_that_are_written_to_leave_samples_to_workers(make, caplog):
+    dataset = make()
+    with caplog.at_level(logging.INFO, "fastload"):
+        iterator = iter(Loader(dataset, 4))
+        assert len([next(iterator) for _ in range(5)]) == 5
+    assert type(iterator) is ProcessIter
     assert "put data" not in caplog.text
 
 

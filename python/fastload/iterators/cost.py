@@ -95,11 +95,15 @@ class Evidence:
 
     Args:
         skipped: Number of first batches to ignore, because they were requested while workers started.
+
+    Attributes:
+        made_s: The seconds that all batches so far would have taken here.
     """
 
     def __init__(self, skipped: int) -> None:
         self._skipped = skipped
-        self._made, self._made_s = 0, 0.0
+        self._made = 0
+        self.made_s = 0.0
         self._taken, self._spent_s = 0, 0.0
         self._start_s = 0.0
         self._window: list[float] = []
@@ -116,7 +120,7 @@ class Evidence:
         asleep_s = max(0.0, cost.wall_s - cost.queued_s - cost.cpu_s)
         seconds = cost.cpu_s / BESIDE + asleep_s
         self._made += 1
-        self._made_s += seconds
+        self.made_s += seconds
         self._window_made += 1
         self._window_made_s += seconds
 
@@ -153,7 +157,7 @@ class Evidence:
         """
         if not self._made or not self._taken:
             return None
-        batch_s = self._made_s / self._made
+        batch_s = self.made_s / self._made
         made_s = batch_s * self._taken
         is_short = self._start_s > _START * self._spent_s
         is_waited_for = is_left or is_short or batch_s <= _MOST_S

@@ -3,7 +3,7 @@
 A worker process changes copies of its own: a cache fills once in each worker, a counter counts its own share, and a
 position is where it was when the next epoch begins. A file that is opened on first use belongs to the worker, and is
 left out; so is all that is `None` or missing first, except for streams, whose next epoch may go on from it. Objects of
-libraries are left to them. Calls nothing of the user's.
+libraries are left to them. Of the user's code calls the dataset's `__len__` alone.
 """
 
 import argparse
@@ -47,6 +47,8 @@ _SMALL_BYTES = 4_096
 """Larger arrays are not watched."""
 _LARGE_ROW = 1 << 20
 """Bytes; arrays of larger rows are not watched."""
+_BESIDE_ROWS = 256
+"""Bytes."""
 _FEW_ROWS = 4
 """Rows of an array that are watched, of those at the batch's indices."""
 _MOST_NAMED = 3
@@ -85,6 +87,11 @@ class Changes:
         things = [(dataset, "dataset"), (collate_fn, "collate_fn")]
         with self._guarded():
             self._watched = list(_watched(things, picks, goes_on=goes_on))
+        rows = [each for each in self._watched if isinstance(each, _Rows)]
+        if rows:  # those of samples, not of a scratch buffer
+            length = _length(dataset)
+            others = {id(each) for each in rows if each.count < length}
+            self._watched = [each for each in self._watched if id(each) not in others]
         self._filled = [each for each in self._watched if isinstance(each, _Rows | _Container)]
         gc.freeze()  # `gc.get_objects` then returns what is made from here on
 
@@ -96,12 +103,12 @@ class Changes:
         more = len(paths) - _MOST_NAMED
         return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
-    def filled(self) -> tuple[str, float]:
+    def filled(self) -> tuple[str, int]:
         """Returns the path of what samples put data into, as into a cache, and the bytes of these data."""
-        size, path = 0.0, ""
+        size, path = 0, ""
         with self._guarded():
-            found = ((float(each.filled_bytes()), each.path) for each in self._filled)
-            size, path = max(found, default=(0.0, ""))
+            found = ((each.filled_bytes(), each.path) for each in self._filled)
+            size, path = max(found, default=(0, ""))
         return path, size
 
     def kept(self) -> str:
@@ -253,6 +260,14 @@ def _rows_of(array: np.ndarray[Any, Any], path: str, picks: list[int]) -> "Itera
         yield _Rows(path, array, [each for each in picks if -len(array) <= each < len(array)])
 
 
+def _length(dataset: Any) -> float:
+    """Returns the length of a dataset; infinity where it is not known."""
+    try:
+        return len(dataset)
+    except Exception:  # of the user's code
+        return math.inf
+
+
 class _Rows:
     """Rows of an array, at indices of the batch: samples may keep what they made in them.
 
@@ -260,11 +275,17 @@ class _Rows:
         path: Its path.
         array: The array.
         picks: The indices.
+
+    Attributes:
+        path: Its path.
+        count: The number of all rows.
     """
 
     def __init__(self, path: str, array: np.ndarray[Any, Any], picks: list[int]) -> None:
         self.path = path
+        self.count = len(array)
         self._array, self._picks = array, picks[:_FEW_ROWS]
+        self._times = len(picks) / max(1, len(self._picks))
         self._were = self._now()
 
     def _now(self) -> list[bytes]:
@@ -275,10 +296,12 @@ class _Rows:
         if any(self._differ()):
             yield self.path
 
-    def filled_bytes(self) -> float:
-        """Returns infinity if most rows have changed: what is written at samples' indices is kept for them."""
+    def filled_bytes(self) -> int:
+        """Returns the bytes of the batch's rows, and of what a small message has beside, if most have changed."""
         differ = self._differ()
-        return math.inf if 2 * sum(differ) > len(differ) else 0
+        if 2 * sum(differ) <= len(differ):
+            return 0
+        return int(self._times * sum(map(len, self._were))) + _BESIDE_ROWS
 
     def _differ(self) -> list[bool]:
         return list(map(operator.ne, self._now(), self._were))

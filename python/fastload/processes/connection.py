@@ -9,7 +9,7 @@ import pickle
 import queue
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch._utils import ExceptionWrapper
 from torch.utils.data import IterableDataset, _DatasetKind, get_worker_info
@@ -25,7 +25,26 @@ from fastload.processes.failures import name_part, samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
 from fastload.resume.worker_state import Keeping, WorkerState
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "Terms"]
+
+
+class Terms(NamedTuple):
+    """What is agreed with all workers of an iterator.
+
+    Attributes:
+        may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
+        lazy_images: True if pictures wait in the workers.
+        keeping: The states of their generators to keep; None where samples are keyed.
+        tells_init: True if each tells when it has run `worker_init_fn`.
+        hides_worker: True if an iterable dataset is iterated as by torch's default, which has no worker: in one, Hugging
+            Face's streams, for example, have another order.
+    """
+
+    may_take_over: bool
+    lazy_images: bool
+    keeping: Keeping | None
+    tells_init: bool
+    hides_worker: bool
 
 
 class Connection:
@@ -34,32 +53,27 @@ class Connection:
     Args:
         link: The worker's end.
         loop: The arguments of torch's worker loop, by name.
-        may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
-        keeping: The states of the worker's generators to keep; None where samples are keyed.
+        terms: What is agreed with all workers.
     """
 
     def __init__(
         self,
         link: _lib.WorkerLink,
         loop: Mapping[str, Any],
-        *,
-        may_take_over: bool,
-        keeping: Keeping | None,
+        terms: Terms,
     ) -> None:
-        self._may_take_over = may_take_over
+        self._may_take_over, self._hides_worker = terms.may_take_over, terms.hides_worker
         self._link = link
         self._worker = loop.get("worker_id", 0)
         self._state: WorkerState | None = None
-        if keeping is not None:
+        if terms.keeping is not None:
             workers = loop.get("num_workers", 1)
-            self._state = state = WorkerState(keeping, self._worker, workers, keyed.current)
+            self._state = state = WorkerState(terms.keeping, self._worker, workers, keyed.current)
             make = functools.partial(state.open, _DatasetKind.create_fetcher)
             _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign]
         self._collate_fn = loop.get("collate_fn")
         self._changes: Changes | None = None
         self._is_stream = loop.get("dataset_kind") == _DatasetKind.Iterable
-        # torch's default has no worker, and Hugging Face's streams, for example, have another order in one
-        self._hides_worker = may_take_over and loop.get("init_fn") is None
         if self._is_stream:
             make = functools.partial(self._iterate, _DatasetKind.create_fetcher)
             _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign]
@@ -114,8 +128,10 @@ class Connection:
             self._changes = Changes(dataset, self._collate_fn, goes_on=self._may_take_over)
         if not self._hides_worker:
             return create(kind, dataset, *rest)
-        fetcher = _alone(create, kind, dataset, *rest)
-        fetcher.dataset_iter = _Alone(fetcher.dataset_iter)
+        info = worker._worker_info
+        fetcher = _seeing(None, create, kind, dataset, *rest)
+        fetcher.fetch = functools.partial(_seeing, None, fetcher.fetch)
+        fetcher.collate_fn = functools.partial(_seeing, info, fetcher.collate_fn)
         return fetcher
 
     def put(self, result: tuple[Any, Any]) -> None:
@@ -125,7 +141,7 @@ class Connection:
             data.note = self._note()  # type: ignore[attr-defined]
             if self._may_take_over and (found := ONLY_HERE.search(data.exc_msg)):
                 data.why_here = found[0]  # type: ignore[attr-defined]
-        changes: tuple[str, tuple[str, float], str] = "", ("", 0), ""
+        changes = "", ("", 0), ""
         if self._changes is not None:
             once = not self._has_told
             filled = self._changes.filled() if once else ("", 0)
@@ -186,26 +202,13 @@ class Connection:
         return f"{made} {of}{samples(indices)}"
 
 
-def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function in which `get_worker_info()` is None."""
-    info, worker._worker_info = worker._worker_info, None
+def _seeing(info: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function, which is given `info` by `get_worker_info()`."""
+    before, worker._worker_info = worker._worker_info, info
     try:
         return function(*arguments)
     finally:
-        worker._worker_info = info
-
-
-class _Alone:
-    """The iterator of a dataset that is iterated as by torch's default; its collation knows of the worker."""
-
-    def __init__(self, iterator: Any) -> None:
-        self._iterator = iterator
-
-    def __iter__(self) -> "_Alone":
-        return self
-
-    def __next__(self) -> Any:
-        return _alone(next, self._iterator)
+        worker._worker_info = before
 
 
 def _takes_lists() -> bool:

@@ -13,16 +13,16 @@ import warnings
 import weakref
 from multiprocessing import connection
 from multiprocessing.reduction import DupFd
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastload import _lib
 from fastload.draws import keyed
 from fastload.pictures import ready
 from fastload.processes import entry
 from fastload.processes.admission import Admission
+from fastload.processes.connection import Terms
 from fastload.processes.image import Image, Snapshot
 from fastload.processes.pickling import dumps
-from fastload.resume.worker_state import Keeping
 
 __all__ = ["Context", "Terms", "UnpicklableError"]
 
@@ -222,22 +222,6 @@ def _sentinel(process: Any) -> int | None:
         return os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # an old system; or it has ended, and its own parent knows
         return None
-
-
-class Terms(NamedTuple):
-    """What is agreed with all workers of an iterator.
-
-    Attributes:
-        may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
-        lazy_images: True if pictures wait in the workers.
-        keeping: The states of their generators to keep; None where samples are keyed.
-        tells_init: True if each tells when it has run `worker_init_fn`.
-    """
-
-    may_take_over: bool
-    lazy_images: bool
-    keeping: Keeping | None
-    tells_init: bool
 
 
 class End:

@@ -81,7 +81,7 @@ def run(
         # what torch's loop catches: in the training process any exception is the batch's error, as CancelledError is
         worker.Exception = BaseException  # type: ignore[attr-defined]
         promotes.is_on = True
-    connection = Connection(link, named, may_take_over=terms.may_take_over, keeping=terms.keeping)
+    connection = Connection(link, named, terms)
     try:
         with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
             target(*(connection if arg is end else arg for arg in named.values()))

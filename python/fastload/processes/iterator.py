@@ -35,7 +35,8 @@ from fastload.lowering.reading.compared import is_same
 from fastload.machine.auto import Auto, is_elastic
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Arrival
-from fastload.processes.context import Context, Terms
+from fastload.processes.connection import Terms
+from fastload.processes.context import Context
 from fastload.processes.failures import EndedProcess, Failures, samples
 
 __all__ = ["ProcessIter"]
@@ -46,6 +47,8 @@ _T = TypeVar("_T")
 
 _END_S = 0.5
 """Seconds that a worker has to end after it was asked to."""
+_CATCH_UP_S = 0.2
+"""Seconds for which the consumer may make the batches again that a worker has made."""
 _SMALL_BATCH = 1 << 20
 """Bytes of a batch of which a copy is kept."""
 _OFTEN = 3
@@ -85,9 +88,9 @@ class ProcessIter(Paced):
         self._may_take_over = may_take_over
         # why batches of workers are made again: what they change must stay in this process
         self._fills: str | None = None
-        # of a worker that iterates a dataset: why it does not pay, and a copy of its first batch, with its number
+        # of a worker that iterates a dataset: why it does not pay, and a copy of the epoch's first batch
         self._is_dear: str | None = None
-        self._first: tuple[int, Any] | None = None
+        self._first: Any = None
         self._lazy_images = bool(loader.lazy_images)
         self._evidence: Evidence | None = None
         if may_take_over and loader._profile is None and loader.worker_init_fn is None:
@@ -119,7 +122,13 @@ class ProcessIter(Paced):
         self._context = Context(
             real,
             self._admission,
-            Terms(may_take_over, self._lazy_images, self._keeping(loader), tells_init),
+            Terms(
+                may_take_over=may_take_over,
+                lazy_images=self._lazy_images,
+                keeping=self._keeping(loader),
+                tells_init=tells_init,
+                hides_worker=may_take_over and loader.worker_init_fn is None,
+            ),
             starts_more=is_elastic(loader),
             among=self._later,
         )
@@ -233,7 +242,7 @@ class ProcessIter(Paced):
             raise
         why = evidence.taken(time.perf_counter() - began_s)
         if why is not None and self._keys is None:
-            self._is_dear = why if self._record.repeats else None
+            self._is_dear = why
         elif why is not None:
             self._leave_workers(why, logging.INFO)
         return batch
@@ -444,10 +453,12 @@ class ProcessIter(Paced):
             assert self._maker is not None
             return self._maker.make(*asked)
         if self._evidence is not None and self._keys is None:
-            if self._first is None and not self._to_drop and arrival.size <= _SMALL_BATCH:
-                self._first = self._num_yielded, _copied(data)
-            if self._is_dear is not None and self._goes_on_here(self._is_dear, data):
-                return data
+            if not self._num_yielded and arrival.size <= _SMALL_BATCH:
+                self._first = _copied(data)
+            if self._is_dear is not None:
+                batch = self._made_again(self._is_dear, self._pinned(data))
+                if batch is not None:
+                    return batch
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
             data = super()._process_data(data, *rest)
@@ -457,39 +468,59 @@ class ProcessIter(Paced):
             # A frame of torch's `reraise` holds the error, which would keep the workers until garbage is collected.
             error.__traceback__ = None
             raise
+        return self._pinned(data)
+
+    def _pinned(self, data: Any) -> Any:
         return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
 
     def _repeated_here(self, why: str, level: int) -> Any:
         """Iterates an iterable dataset here, as its one worker did, and returns the batch that was to come."""
         self._leave_worker(why, level)
-        self._maker = maker = self._caught_up()
+        self._maker = maker = Maker(self)
+        cursor = self._cursor
+        saved = cursor.datasets.get(0)
+        maker.begin_at(cursor, None if saved is None else pickle.loads(saved))
+        for _ in range(self._num_yielded - (0 if saved is None else cursor.kept_at)):
+            maker.make(self._next_index(), None)
+        maker.batches = 0
         return self._made_here(maker)
 
-    def _goes_on_here(self, why: str, batch: Any) -> bool:
-        """Has the consumer iterate a dataset from here on, if it repeats the batch that has come from its worker.
+    def _made_again(self, why: str, batch: Any) -> Any:
+        """Returns the batch that has come, if the consumer can go on from it: if it makes the same batches.
 
-        One that does not, such as a stream of events, stays with its worker.
+        A dataset that does not repeat itself, such as a stream of events, stays with its worker, and so does one whose
+        batches so far took long; None is returned then.
         """
-        self._is_dear = self._evidence = None
-        cursor = self._cursor
+        first, self._first, self._is_dear = self._first, None, None
+        cursor, record = self._cursor, self._record
+        assert self._evidence is not None
+        if first is None or self._evidence.made_s > _CATCH_UP_S or not record.repeats:
+            return None
         asked = cursor.fetcher, cursor.pack
+        made = None
         try:
-            maker = self._caught_up(self._first)
-            is_repeated = is_same(maker.make(self._next_index(), None), batch)
-        except Exception:  # it may be at its end, or read what can be read once
-            is_repeated = False
+            maker = Maker(self)
+            # from the start: a state that was loaded would stay with the user's dataset
+            maker.begin_at(cursor, None)
+            for number in range(self._num_yielded + 1):
+                made = maker.make(self._next_index(), None)
+                if number == 0 and not is_same(made, self._pinned(first)):
+                    record.repeats = False
+                    break  # before more is read of what may be there once
+            else:
+                record.repeats = is_same(made, batch)
+        except (Exception, SystemExit):  # it may be at its end
+            record.repeats = False
         except KeyboardInterrupt:  # which comes behind the batch
-            is_repeated = False
+            made = None
             signal.raise_signal(signal.SIGINT)
-        self._first = None
-        if is_repeated:
-            maker.batches = 0
-            self._leave_worker(why, logging.INFO)
-            self._maker = maker
-        else:
-            self._record.repeats = False
+        if made is None or not record.repeats:
             cursor.fetcher, cursor.pack = asked
-        return is_repeated
+            return None
+        maker.batches = 0
+        self._leave_worker(why, logging.INFO)
+        self._maker = maker
+        return batch
 
     def _leave_worker(self, why: str, level: int) -> None:
         """Ends the worker that iterates the dataset, whose samples are made in this process from here on."""
@@ -500,25 +531,6 @@ class ProcessIter(Paced):
         self._task_info = {}
         self._to_drop = 0
         self._generators, self._datasets = {}, {}  # of the worker
-
-    def _caught_up(self, known: tuple[int, Any] | None = None) -> Maker:
-        """Returns what makes the batch that is to come, after those before it, which it has made again.
-
-        Args:
-            known: The number of a batch that must be repeated, and the batch.
-
-        Raises:
-            LookupError: The batch is another one: no further one is read.
-        """
-        maker, cursor = Maker(self), self._cursor
-        saved = cursor.datasets.get(0)
-        maker.begin_at(cursor, None if saved is None else pickle.loads(saved))
-        for number in range(0 if saved is None else cursor.kept_at, self._num_yielded):
-            batch = maker.make(self._next_index(), None)
-            if known is not None and number == known[0] and not is_same(batch, known[1]):
-                raise LookupError(number)
-        maker.batches = 0
-        return maker
 
     def _fail(self, place: int) -> None:
         """Ends all workers, because one is gone, and says so; with it, of others that are gone."""

@@ -94,7 +94,7 @@ REFUSED = {
     "a cache": (lambda: classes.Cached(rows=ROWS, cache={}), "changes what it did not make itself"),
     "a cache that is full": (
         lambda: classes.Cached(rows=ROWS, cache=dict(enumerate(ROWS))),
-        "it fills a cache",
+        "it may fill a cache",
     ),
     "a list that grows": (
         lambda: classes.Appended(lists=[[1]] * N),

@@ -18,6 +18,7 @@ from fastload.registry import refuse
 __all__ = ["check", "is_same"]
 
 _COMPARED = 5
+_PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None)])
 
 
 def check(dataset: Any, structure: Any, memo: Memo) -> None:
@@ -59,7 +60,7 @@ def is_same(got: Any, want: Any) -> bool:
     if isinstance(want, np.ndarray | np.generic):
         is_alike = got.dtype == want.dtype and got.shape == want.shape
         return is_alike and bool(got.tobytes() == want.tobytes())
-    return repr(got) == repr(want)  # of numbers and text; tells -0.0 from 0.0
+    return kind in _PLAIN and repr(got) == repr(want)  # tells -0.0 from 0.0
 
 
 def _described(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -81,7 +81,9 @@ class Interpreter(Expressions):
                 if not self._truth(node.test, scope):
                     taken, other = other, taken
                 if any(_fills(each) for statement in other for each in ast.walk(statement)):
-                    refuse("it fills a cache")  # whose later reading takes longer than its samples
+                    refuse(
+                        "it may fill a cache"
+                    )  # whose later reading takes longer than its samples
                 return self._block(taken, scope)
             case ast.Assert():
                 if not self._truth(node.test, scope):

@@ -224,8 +224,10 @@ def test_a_library_that_logs_is_named():
             go_on.wait(60)
 
     def log():
-        for step in range(100):
+        step = 0
+        while not go_on.is_set():  # until the writer's queue is full, which is when it writes, too
             writer.add_scalar("loss", 0.5, step)
+            step += 1
 
     gfile.register_filesystem("stuck", Stuck())
     writer = SummaryWriter("stuck://runs", flush_secs=0.01)

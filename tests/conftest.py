@@ -93,25 +93,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves alone what was imported and collected, some million objects."""
-    _freeze()
-    large_pages.use_from_first_fork()
-
-
-def pytest_runtest_logstart(location: tuple[str, int | None, str]) -> None:
-    """Leaves alone, before each file, what those before it have imported, and pytest's reports of their tests."""
-    if location[0] != _files[-1]:
-        _files.append(location[0])
-        _freeze()
-
-
-_files = [""]
-
-
-def _freeze() -> None:
-    """Has later collections pass over what there is now: in all they took a twelfth of the tests' time."""
+    """Freezes what was imported and collected, some million objects, which no collection then looks at."""
     gc.collect()
     gc.freeze()
+    large_pages.use_from_first_fork()
 
 
 def pytest_unconfigure() -> None:

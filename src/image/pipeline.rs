@@ -112,7 +112,8 @@ impl Pipeline {
     /// # Errors
     ///
     /// [`Error::Channels`]: the image is neither grey nor RGB. [`Error::Transform`]: an operation cannot be
-    /// applied to the image, or its result is too large for memory. [`Error::Broadcast`]: the result has another number of channels than the output.
+    /// applied to the image, or its result is too large for memory. [`Error::Broadcast`]: the result has another
+    /// number of channels than the output.
     pub fn plan(&self, shape: Shape, key: Key) -> Result<Plan> {
         let is_copy = self.ops.is_empty() && matches!(self.output, Output::Bytes(_));
         if !is_copy && !matches!(shape.channels, 1 | 3) {

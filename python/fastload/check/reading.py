@@ -159,9 +159,8 @@ def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tupl
     options |= changes
     reader = Loader(loader.dataset, None, **options)
     choice = lanes.choose_if_long(reader)
-    why = choice.why.removesuffix(
-        f", and {choice.here}"
-    )  # of what is cheap, which workers read all the same
+    # samples that are cheap are read by workers all the same
+    why = choice.why.removesuffix(f", and {choice.here}")
     if choice.lane != "native":
         reader = Loader(loader.dataset, None, collate_fn=describe, **options)
     return reader, f"{lanes.choose(reader).lane}: {why}"

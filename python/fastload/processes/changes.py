@@ -48,7 +48,7 @@ _SMALL_BYTES = 4_096
 _LARGE_ROW = 1 << 20
 """Bytes; arrays of larger rows are not watched."""
 _BESIDE_ROWS = 256
-"""Bytes."""
+"""Bytes that the message of a small batch has beside the batch's own."""
 _FEW_ROWS = 4
 """Rows of an array that are watched, of those at the batch's indices."""
 _MOST_NAMED = 3
@@ -87,11 +87,15 @@ class Changes:
         things = [(dataset, "dataset"), (collate_fn, "collate_fn")]
         with self._guarded():
             self._watched = list(_watched(things, picks, goes_on=goes_on))
-        rows = [each for each in self._watched if isinstance(each, _Rows)]
-        if rows:  # those of samples, not of a scratch buffer
-            length = _length(dataset)
-            others = {id(each) for each in rows if each.count < length}
-            self._watched = [each for each in self._watched if id(each) not in others]
+        if any(isinstance(each, _Rows) for each in self._watched):
+            length = _length(
+                dataset
+            )  # a shorter array has no row for each sample: it may be a scratch buffer
+            self._watched = [
+                each
+                for each in self._watched
+                if not isinstance(each, _Rows) or each.count >= length
+            ]
         self._filled = [each for each in self._watched if isinstance(each, _Rows | _Container)]
         gc.freeze()  # `gc.get_objects` then returns what is made from here on
 
@@ -255,8 +259,8 @@ def _rows_of(array: np.ndarray[Any, Any], path: str, picks: list[int]) -> "Itera
     is_own = owner is None or (
         isinstance(owner, torch.Tensor) and not owner.untyped_storage().is_shared()
     )
-    is_small = array.ndim > 0 and array.nbytes <= _LARGE_ROW * len(array)
-    if is_own and is_small and not array.dtype.hasobject:
+    has_rows = array.ndim > 0 and array.nbytes <= _LARGE_ROW * len(array)
+    if is_own and has_rows and not array.dtype.hasobject:
         yield _Rows(path, array, [each for each in picks if -len(array) <= each < len(array)])
 
 
@@ -297,7 +301,7 @@ class _Rows:
             yield self.path
 
     def filled_bytes(self) -> int:
-        """Returns the bytes of the batch's rows, and of what a small message has beside, if most have changed."""
+        """Returns the bytes of the batch's rows, and of what a small message has beside, if most rows have changed."""
         differ = self._differ()
         if 2 * sum(differ) <= len(differ):
             return 0

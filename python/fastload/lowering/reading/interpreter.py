@@ -80,10 +80,9 @@ class Interpreter(Expressions):
                 taken, other = node.body, node.orelse
                 if not self._truth(node.test, scope):
                     taken, other = other, taken
+                # to read all of a cache takes longer than its samples
                 if any(_fills(each) for statement in other for each in ast.walk(statement)):
-                    refuse(
-                        "it may fill a cache"
-                    )  # whose later reading takes longer than its samples
+                    refuse("it may fill a cache")
                 return self._block(taken, scope)
             case ast.Assert():
                 if not self._truth(node.test, scope):

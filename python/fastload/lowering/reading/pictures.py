@@ -151,8 +151,11 @@ def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
     )
     if isinstance(source, Rows):
         use = "pictures", memory_of(source.view)[:-1]
-        images = column_of(source.view)
-        native = stored.memo.of_objects(use, (), lambda: _lib.Image(images, *settings), settings)
+
+        def make_of_arrays() -> Any:
+            return _lib.Image(column_of(source.view), *settings)
+
+        native = stored.memo.of_objects(use, (), make_of_arrays, settings)
         found = leaf.over(native, f"{len(native)} images in memory")
         return replace(found, heavy=len(chain.ops) > 1)
     paths = source.values

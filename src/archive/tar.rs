@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use crate::column::{Span, Stamp};
+use crate::column::{Span, Stamp, open_regular};
 use crate::error::{Error, Result};
 
 /// Bytes of a block; members begin and end at multiples of it.
@@ -21,8 +21,7 @@ const BLOCK: u64 = 512;
 /// contiguously: compressed or sparse.
 pub fn index(path: &Path) -> Result<(Members, Stamp)> {
     let read = |source| Error::read(path, source);
-    let file = File::open(path).map_err(read)?;
-    let stamp = Stamp::of(&file).map_err(read)?;
+    let (file, stamp) = open_regular(path).map_err(read)?;
     if stamp.len() == 0 {
         return Err(Error::Decode {
             path: path.to_owned(),

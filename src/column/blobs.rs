@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::files::read_exact_at;
+use super::files::{open_regular, read_exact_at};
 use super::{Column, Files, Paths, Ragged, Stamp};
 use crate::error::{Error, Result};
 use crate::memory::fallible::{missing, reserve, resize};
@@ -142,9 +142,8 @@ impl Blobs {
         let path = self.path(index);
         let (file, stamp, len) = match &self.0 {
             Storage::Files(..) => {
-                let failed = |source| Error::read(path, source);
-                let file = File::open(path).map_err(failed)?;
-                let stamp = Stamp::of(&file).map_err(failed)?;
+                let opened = open_regular(path).map_err(|source| Error::read(path, source));
+                let (file, stamp) = opened?;
                 (Some(file), Some(stamp), stamp.len())
             }
             Storage::Spans(spans) => (None, None, spans.bytes(index)),

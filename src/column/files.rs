@@ -46,15 +46,12 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`]: one of them cannot be opened, or is a folder.
+    /// [`Error::Read`]: one of them cannot be opened, or is no file.
     pub fn look(paths: Paths) -> Result<Files> {
         let stamp = |at| {
             let path = paths.get(at);
-            let stamp = File::open(path).and_then(|file| match file.metadata()? {
-                folder if folder.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
-                metadata => Ok(Stamp::from(&metadata)),
-            });
-            stamp.map_err(|source| Error::read(path, source))
+            let opened = open_regular(path).map_err(|source| Error::read(path, source));
+            opened.map(|(_, stamp)| stamp)
         };
         let stamps = (0..paths.len()).map(stamp).collect::<Result<_>>()?;
         Ok(Files::new(paths, stamps))
@@ -180,6 +177,24 @@ impl fmt::Debug for Files {
             .field("files", &self.paths.len())
             .finish_non_exhaustive()
     }
+}
+
+/// Opens a file that is read at several offsets. Refuses folders, and pipes and devices, which it does not wait for.
+pub(crate) fn open_regular(path: &Path) -> io::Result<(File, Stamp)> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    if !metadata.is_file() {
+        let reason = "it is a pipe or a device, which cannot be read at offsets: copy it to a file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    Ok((file, Stamp::from(&metadata)))
 }
 
 /// Fills `out` with the bytes of a file from `start` on.

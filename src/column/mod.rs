@@ -25,6 +25,7 @@ pub use blobs::{BlobSource, Blobs, Look, Span, Spans};
 pub use convert::{Constants, Conversion, Operator};
 pub use derived::{Concat, Select, holder};
 pub use encoded::{Blob, Place, Refused};
+pub(crate) use files::open_regular;
 pub use files::{Files, Opened, Paths};
 pub use flat::{Documents, Flat};
 pub use layout::{Kind, Layout};

@@ -259,7 +259,12 @@ impl Arrays {
             all => all.get(index).copied(),
         };
         let layouts = found.into_iter().enumerate();
-        let layouts = layouts.map(|(index, header)| header.map(|npy| npy.layout(rows_of(index))));
+        let layouts = layouts.map(|(index, header)| match (header, rows_of(index)) {
+            (Header::Known(npy), Some(_)) if npy.shape.is_empty() => {
+                Header::Broken("its array has no dimensions, so it has no `rows`".into())
+            }
+            (header, rows) => header.map(|npy| npy.layout(rows)),
+        });
         Arrays::new(layouts.collect(), blobs)
     }
 }

@@ -11,7 +11,7 @@ Paths = str | Iterable[str | os.PathLike[str]]
 
 
 def expand(paths: Paths) -> list[str]:
-    """Returns the paths of a list, or the sorted matches of a pattern such as `"shards/*.tar"`.
+    """Returns the paths of a list, or the sorted matches of a pattern such as `"shards/*.tar"`, if no file is called so.
 
     Raises:
         TypeError: A single path object, or a list of other things.
@@ -19,6 +19,8 @@ def expand(paths: Paths) -> list[str]:
     """
     if isinstance(paths, str):
         _refuse_url(paths)
+        if os.path.exists(paths):  # noqa: PTH110 (keeps the text as it is)
+            return [paths]
         found = sorted(glob.glob(paths, recursive=True))  # noqa: PTH207 (absolute patterns too)
         if not found:
             msg = f"no file matches {paths!r}"
@@ -39,7 +41,7 @@ def one_or_more(paths: Paths | os.PathLike[str]) -> list[str]:
     """
     if isinstance(paths, os.PathLike):
         return [_path(0, paths)]
-    if isinstance(paths, str) and (os.path.exists(paths) or not glob.has_magic(paths)):  # noqa: PTH110 (keeps the text as it is)
+    if isinstance(paths, str) and not glob.has_magic(paths):
         return [_path(0, paths)]
     found = expand(paths)
     if not found:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, final
 
-import numpy as np
+import torch
 
 from fastload import _lib
 from fastload.checks import at_least, check_choice
@@ -60,7 +60,7 @@ class Records(Column):
         shape = tuple(map(operator.index, shape))
         dtype = layout.dtype_name(dtype)
         out = dtype if out_dtype is None else layout.dtype_name(out_dtype)
-        sample = math.prod(shape) * np.dtype(dtype).itemsize
+        sample = math.prod(shape) * getattr(torch, dtype).itemsize
         stride = sample if stride is None else operator.index(stride)
         of_records = stride, start, offset
         if min(*shape, *of_records) < 0:

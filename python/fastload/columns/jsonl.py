@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, final
 
 from fastload import _lib
 from fastload.columns.column import Table, dtype_name
-from fastload.columns.files import Paths, expand, progress
+from fastload.columns.files import Paths, one_or_more, progress
 
 Field = str | tuple[str, ...]
 """The key of a field, or the keys of a nested one: `"meta.lang"` or `("meta", "lang")`."""
@@ -55,7 +54,7 @@ class Jsonl(Table):
         dtype: Any = None,
         index: bool | str | os.PathLike[str] | None = None,
     ) -> None:
-        self._paths = _files(paths)
+        self._paths = one_or_more(paths)
         several = isinstance(field, list)
         self._fields = list(field) if isinstance(field, list) else field
         self._arguments = (self._paths, self._fields), {"dtype": dtype, "index": index}
@@ -78,17 +77,6 @@ class Jsonl(Table):
 
     def __repr__(self) -> str:
         return f"Jsonl({self._fields!r} of {len(self)} lines)"
-
-
-def _files(paths: Paths | os.PathLike[str]) -> list[str]:
-    """Returns paths; a single path is no pattern if the file exists."""
-    if isinstance(paths, os.PathLike) or (isinstance(paths, str) and Path(paths).exists()):
-        return expand([paths])
-    found = expand(paths)
-    if not found:
-        msg = "paths has no path; give at least one"
-        raise ValueError(msg)
-    return found
 
 
 def _keys(field: Any) -> list[str]:

@@ -1,7 +1,6 @@
 """`Parquet`: a column of Parquet files."""
 
 import os
-from pathlib import Path
 from typing import final
 from weakref import WeakValueDictionary
 
@@ -11,7 +10,7 @@ from fastload.columns.files import Paths, one_or_more, progress
 from fastload.machine.budget import budget_bytes
 from fastload.machine.threads import RenewedLock
 
-_Key = tuple[tuple[str, ...], int, tuple[tuple[int, int], ...]]
+_Key = tuple[tuple[str, ...], int, tuple[tuple[int, ...], ...]]
 
 
 @final
@@ -56,7 +55,8 @@ class Parquet(Column):
         *,
         cache: int | str = "256MiB",
     ) -> None:
-        self._paths, cache = one_or_more(paths), budget_bytes(cache, "cache")
+        cache = budget_bytes(cache, "cache")
+        self._paths = list(map(os.path.abspath, one_or_more(paths)))
         self._name = column
         self._arguments = (self._paths, column), {"cache": cache}
         self._files = _shared(self._paths, cache)
@@ -72,8 +72,9 @@ _LOCK = RenewedLock()
 
 def _shared(paths: list[str], cache: int) -> _lib.ParquetFiles:
     """Returns open files; reuses those in use unless they have changed."""
-    stats = [Path(path).stat() for path in paths]
-    key = tuple(paths), cache, tuple((each.st_size, each.st_mtime_ns) for each in stats)
+    stats = map(os.stat, paths)
+    seen = ((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in stats)
+    key = tuple(paths), cache, tuple(seen)
     with _LOCK.held():
         files = _OPEN.get(key)
     if files is None:

@@ -1,5 +1,6 @@
 """`Tar`: samples in tar shards, as a map-style dataset: each member is a column, of a type that its extension says."""
 
+import os
 import weakref
 from functools import partial
 from typing import Any, Literal, final
@@ -68,7 +69,7 @@ class Tar(Dataset[Any]):
         missing: Literal["error", "drop"] = "error",
     ) -> None:
         check_choice("missing", missing, ("error", "drop"))
-        self._shards = _shards(expand(paths))
+        self._shards = _shards(list(map(os.path.abspath, expand(paths))))
         self._members = _everything(self._shards.index) if members is None else members
         self._transform = transform
         self._missing = missing

@@ -1,6 +1,6 @@
 //! `_lib.tokens`, `_lib.records` and `_lib.megatron`: columns of flat binary files.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
@@ -71,8 +71,8 @@ fn strided(
 #[pyfunction]
 pub(in crate::py) fn megatron(
     py: Python<'_>,
-    tokens: String,
-    index: String,
+    tokens: OsString,
+    index: OsString,
     documents: bool,
     out_dtype: Option<&str>,
 ) -> PyResult<Column> {
@@ -90,7 +90,7 @@ pub(in crate::py) fn megatron(
     Ok(Column::alone(table))
 }
 
-fn read(index: &str, documents: bool) -> Result<format::Megatron> {
+fn read(index: &OsStr, documents: bool) -> Result<format::Megatron> {
     let blobs = Blobs::new([index].into_iter().collect());
     let bytes = blobs.fetch(0, Blobs::ALL)?;
     let read = format::Megatron::parse(&bytes)?;

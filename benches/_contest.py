@@ -123,6 +123,7 @@ class Bench:
 
     def claim(self, text: str, value: float, limit: float, *, at_least: bool = False) -> None:
         """Prints whether a figure keeps what is promised of it."""
+        value = float(value)  # JSON has none of NumPy's
         holds = value >= limit if at_least else value <= limit
         bound = "at least" if at_least else "at most"
         verdict = "[green]holds[/green]" if holds else "[red]does not hold[/red]"

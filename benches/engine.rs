@@ -47,9 +47,6 @@ impl Work for Nothing {
     fn fetch(&self, _batch: &(), _position: usize, _stages: &mut Stages) -> Result<()> {
         Ok(())
     }
-    fn fetched_bytes(&self, _fetched: &()) -> usize {
-        0
-    }
     fn compute(
         &self,
         _batch: &(),
@@ -70,8 +67,6 @@ fn limits(threads: usize) -> Limits {
         depth: 2 * threads,
         budget_bytes: usize::MAX,
         threads,
-        fetch: threads,
-        compute: threads,
         max_chunk: usize::MAX,
         in_order: true,
     }

@@ -196,9 +196,7 @@ def split(column: Any) -> dict[str, Callable[[], dict[str, float]]]:
         program = lanes.choose(loader).program
         order = sampler.recognise(loader.batch_sampler, batched=True)
         depth = ahead(loader, program, order).first
-        made = _lib.Stream(
-            program, batched=True, depth=depth, budget_bytes=1 << 30, threads=1, fetch=1, compute=1
-        )
+        made = _lib.Stream(program, batched=True, depth=depth, budget_bytes=1 << 30, threads=1)
         if fed:
             made.feed(iter([torch.randperm(LISTS)]), BATCH_SIZE, False, depth)
         else:

@@ -131,8 +131,6 @@ class Split:
             depth=4,
             budget_bytes=1 << 30,
             threads=1,
-            fetch=1,
-            compute=1,
         )
 
 

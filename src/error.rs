@@ -134,6 +134,8 @@ pub enum Error {
     #[error("{source}")]
     Declined {
         indices: Vec<i64>,
+        /// Position of its first sample in the iterator's stream of samples.
+        first: u64,
         source: Box<Error>,
     },
     /// A sample that exceeds its column.
@@ -293,6 +295,19 @@ impl Error {
         Error::Read {
             path: path.to_owned(),
             source,
+        }
+    }
+
+    /// Makes torch's error of samples of different shapes, or of lists of different lengths.
+    pub fn unequal(first: &[usize], other: &[usize], position: usize, are_lists: bool) -> Error {
+        let (first, other) = (first.to_vec(), other.to_vec());
+        if are_lists {
+            return Error::UnequalLists { first, other };
+        }
+        Error::Unequal {
+            first,
+            other,
+            position,
         }
     }
 

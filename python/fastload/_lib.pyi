@@ -192,8 +192,6 @@ class Stream:
         depth: Most batches in flight.
         budget_bytes: Most bytes planned for batches in flight; one batch is always admitted.
         threads: Most pool threads at work for this stream at once.
-        fetch: Most of them that read at once.
-        compute: Most of them that decode, transform and copy at once.
         in_order: True if batches come in the order of their tasks; otherwise as they are finished.
         first_seq: Number of the first batch; where some are missing, of the first behind them.
         missing: Numbers below it of batches that are still to come, and come first.
@@ -210,8 +208,9 @@ class Stream:
         foreign: Starts a thread that answers `Requests` for files that are refused here. Called, with
             the reason for the first of them, on the consumer's thread when there is one, and again
             if the requests were dropped and there are more.
-        again: Makes the batch of a list of indices, or raises its error, on the consumer's thread: where the
-            fields do not fit together and the program asks, or where lists in lists are no array.
+        again: Makes a batch, or raises its error, on the consumer's thread: where the fields do not fit together and
+            the program asks, lists in lists are no array, or a file is of a kind that only Python decodes. Called with
+            the batch's indices, its number, and the place of its first sample; anew after a `KeyboardInterrupt`.
         tolerance: True if bad samples are left out, or else replaced by the next good sample of their batch,
             how often a batch is tried again whose storage fails, and the seconds before the first retry, the
             second one and all others. None: an error fails its batch.
@@ -230,8 +229,6 @@ class Stream:
         depth: int,
         budget_bytes: int,
         threads: int,
-        fetch: int,
-        compute: int,
         in_order: bool = True,
         first_seq: int = 0,
         missing: list[int] = ...,
@@ -244,7 +241,7 @@ class Stream:
         truncated: bool = False,
         max_pixels: int | None = None,
         foreign: Callable[[Requests, str], None] | None = None,
-        again: Callable[[list[int]], Any] | None = None,
+        again: Callable[[list[int], int, int], Any] | None = None,
         tolerance: tuple[bool, int, tuple[float, float, float]] | None = None,
         check: tuple[int, Callable[[int, int, int, Path | None], object]] | None = None,
     ) -> Stream: ...
@@ -301,7 +298,7 @@ class Stream:
 
         In a forked child, where no thread works, it does nothing.
         """
-    def set_permits(self, threads: int, fetch: int, compute: int) -> None:
+    def set_threads(self, threads: int) -> None:
         """Changes how many threads may work for this stream, from the next chunk on."""
     def set_depth(self, depth: int) -> None:
         """Changes the most batches in flight, from the next admission on.

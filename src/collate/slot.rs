@@ -294,12 +294,8 @@ fn stack(mut samples: Vec<Loose>, batched: bool, dtype: Dtype) -> Result<Dense> 
         .map(|first| first.shape.clone())
         .unwrap_or_default();
     if let Some(position) = samples.iter().position(|sample| sample.shape != shape) {
-        let other = samples.swap_remove(position).shape;
-        return Err(Error::Unequal {
-            first: shape.into_vec(),
-            other: other.into_vec(),
-            position,
-        });
+        let other = &samples[position].shape;
+        return Err(Error::unequal(&shape, other, position, false));
     }
     let row_bytes = shape.iter().product::<usize>() * dtype.itemsize();
     let mut memory = lease(samples.len() * row_bytes)?;

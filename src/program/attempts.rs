@@ -161,7 +161,7 @@ impl Run {
                 seq,
                 source: Box::new(error),
             };
-            return Err(error.of_batch(&attempts.planned));
+            return Err(error.of_batch(&attempts.planned, first));
         }
         if attempts.bad.len() == attempts.planned.len() {
             return Ok(Again::Output(attempts.finished(Vec::new())));

@@ -207,18 +207,7 @@ fn fixed(
     }
     let mut others = shapes.iter().flatten().enumerate();
     if let Some((position, other)) = others.find(|(_, other)| other[..] != *shape) {
-        return Err(if as_lists {
-            Error::UnequalLists {
-                first: shape.to_vec(),
-                other: other.to_vec(),
-            }
-        } else {
-            Error::Unequal {
-                first: shape.to_vec(),
-                other: other.to_vec(),
-                position,
-            }
-        });
+        return Err(Error::unequal(shape, other, position, as_lists));
     }
     let bytes = shape.iter().product::<usize>() * dtype.itemsize();
     let memory = lease(bytes.saturating_mul(shapes.len()))?; // saturates: the allocation then fails

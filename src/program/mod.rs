@@ -97,17 +97,6 @@ pub struct Fetched {
     blobs: Vec<Blob>,
 }
 
-impl Fetched {
-    /// Returns the number of bytes held.
-    fn bytes(&self) -> usize {
-        let bytes = self.blobs.iter().map(|blob| match blob {
-            Blob::Encoded(bytes) => bytes.len(),
-            Blob::Decoded(frame) => frame.pixels().len(),
-        });
-        bytes.sum()
-    }
-}
-
 impl Program {
     /// Makes a program of leaves of one length; None if their lengths differ or there are none.
     ///

@@ -106,14 +106,14 @@ impl Run {
         Ok(fields)
     }
 
-    /// Adds the batch's indices to an error of its collation, if Python collates the batch instead.
-    pub(super) fn declined(&self, error: Error, indices: &Indices) -> Error {
+    /// Adds the batch's indices and place to an error of its collation, if Python collates the batch instead.
+    pub(super) fn declined(&self, error: Error, indices: &Indices, first: u64) -> Error {
         let is_unsure = match &error {
             Error::Leaf { source, .. } => matches!(**source, Error::UnknownField),
             error => matches!(error, Error::UnknownField),
         };
         if self.program.falls_back || is_unsure {
-            error.declined(indices)
+            error.declined(indices, first)
         } else {
             error
         }
@@ -121,19 +121,20 @@ impl Run {
 }
 
 impl Error {
-    /// Adds the batch's indices to the error of a sample, if it is one that Python may make.
-    pub(super) fn of_batch(self, indices: &Indices) -> Error {
+    /// Adds the batch's indices and place to the error of a sample, if it is one that Python may make.
+    pub(super) fn of_batch(self, indices: &Indices, first: u64) -> Error {
         match &self {
             Error::Sample { source, .. } if source.fault() == Fault::Unsupported => {
-                self.declined(indices)
+                self.declined(indices, first)
             }
             _ => self,
         }
     }
 
-    fn declined(self, indices: &Indices) -> Error {
+    fn declined(self, indices: &Indices, first: u64) -> Error {
         Error::Declined {
             indices: (0..indices.len()).map(|at| indices.get(at)).collect(),
+            first,
             source: Box::new(self),
         }
     }

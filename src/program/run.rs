@@ -200,16 +200,9 @@ impl Run {
         match other {
             None => Ok(shapes.into_iter().next()),
             Some(position) => {
-                let (first, other) = (shapes[0].to_vec(), shapes[position].to_vec());
-                Err(if self.program.lists[number] {
-                    Error::UnequalLists { first, other }
-                } else {
-                    Error::Unequal {
-                        first,
-                        other,
-                        position,
-                    }
-                })
+                let as_lists = self.program.lists[number];
+                let (first, other) = (&shapes[0], &shapes[position]);
+                Err(Error::unequal(first, other, position, as_lists))
             }
         }
     }
@@ -356,10 +349,6 @@ impl Work for Run {
         self.program.read(index, stages)
     }
 
-    fn fetched_bytes(&self, fetched: &Fetched) -> usize {
-        fetched.bytes()
-    }
-
     fn compute(
         &self,
         batch: &OpenBatch,
@@ -394,10 +383,10 @@ impl Work for Run {
     fn finish(&self, batch: OpenBatch) -> Result<Finished> {
         let OpenBatch {
             indices,
+            first,
             batched,
             attempts,
             parts,
-            ..
         } = batch;
         let parts = parts.into_iter().zip(&self.program.lists);
         let fields = parts.enumerate().map(|(leaf, (part, &list))| {
@@ -424,8 +413,8 @@ impl Work for Run {
                 bad: Vec::new(),
             }),
             // Python finds the bad samples itself
-            (Err(error), Some(attempts)) => Err(self.declined(error, attempts.planned())),
-            (Err(error), None) => Err(self.declined(error, &indices)),
+            (Err(error), Some(attempts)) => Err(self.declined(error, attempts.planned(), first)),
+            (Err(error), None) => Err(self.declined(error, &indices, first)),
         }
     }
 
@@ -441,7 +430,7 @@ impl Work for Run {
     ) -> Result<Again<Task, Finished>> {
         let Some(tolerance) = self.options.tolerance else {
             let error = self.first_failure(seq, &batch, failures);
-            return Err(error.of_batch(&batch.indices));
+            return Err(error.of_batch(&batch.indices, batch.first));
         };
         self.attempt(tolerance, seq, batch, failures)
     }

@@ -1,7 +1,7 @@
 //! What became of a stream's tasks where that is not a native batch of good samples only.
 //!
-//! Owns the batches that Python makes in place of native ones, until their turn; the indices of one that Ctrl-C
-//! stopped; and the bad samples of the batch taken last, until they are asked for.
+//! Owns the batches that Python makes in place of native ones, until their turn; what one that Ctrl-C stopped
+//! is made from; and the bad samples of the batch taken last, until they are asked for.
 
 use std::collections::HashMap;
 use std::mem;
@@ -12,7 +12,6 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::Error;
-use crate::interrupts::interruptibly;
 use crate::program::BadSample;
 use crate::sync::{Mutex, lock};
 
@@ -28,14 +27,18 @@ pub(super) fn visit_made(visit: &PyVisit<'_>, made: &Made) -> Result<(), PyTrave
     }
 }
 
+/// What Python is asked for in place of a batch: its indices, its seq, the position of its first sample in the
+/// iterator's stream of samples.
+type Again = (Vec<i64>, u64, u64);
+
 /// The batches of a stream that Python makes.
 pub(super) struct MadeBatches {
     /// Those of tasks that cannot be begun natively, by seq.
     ahead: Mutex<HashMap<u64, Made>>,
-    /// Collates a batch whose fields do not fit together, from its indices.
+    /// Makes a batch that native code declined.
     again: Option<Py<PyAny>>,
-    /// The indices of a batch that Ctrl-C stopped.
-    interrupted: Mutex<Option<Vec<i64>>>,
+    /// A batch that Ctrl-C stopped.
+    interrupted: Mutex<Option<Again>>,
 }
 
 impl MadeBatches {
@@ -61,8 +64,8 @@ impl MadeBatches {
         seq: u64,
         error: &Error,
     ) -> Option<PyResult<Bound<'py, PyAny>>> {
-        if let (Error::Declined { indices, .. }, Some(again)) = (error, &self.again) {
-            return Some(self.made_again(py, indices.clone(), again));
+        if let (Error::Declined { indices, first, .. }, Some(again)) = (error, &self.again) {
+            return Some(self.made_again(py, (indices.clone(), seq, *first), again));
         }
         let made = lock(&self.ahead).remove(&seq)?;
         Some(match made {
@@ -73,20 +76,20 @@ impl MadeBatches {
 
     /// Makes the batch that Ctrl-C stopped, if one was.
     pub(super) fn interrupted<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
-        let indices = lock(&self.interrupted).take()?;
-        Some(self.made_again(py, indices, self.again.as_ref()?))
+        let task = lock(&self.interrupted).take()?;
+        Some(self.made_again(py, task, self.again.as_ref()?))
     }
 
     fn made_again<'py>(
         &self,
         py: Python<'py>,
-        indices: Vec<i64>,
+        task: Again,
         again: &Py<PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = interruptibly(|| again.bind(py).call1((indices.clone(),)));
+        let made = again.bind(py).call1(task.clone());
         let is_interrupt = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
         if made.as_ref().is_err_and(is_interrupt) {
-            *lock(&self.interrupted) = Some(indices);
+            *lock(&self.interrupted) = Some(task);
         }
         made
     }

@@ -61,7 +61,7 @@ pub(super) struct Stream {
 #[pymethods]
 impl Stream {
     #[new]
-    #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
+    #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads,
                         in_order=true, first_seq=0, missing=Vec::new(), first_place=0, max_chunk=0, allocate=None,
                         seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None, again=None,
                         tolerance=None, check=None))]
@@ -73,8 +73,6 @@ impl Stream {
         depth: usize,
         budget_bytes: usize,
         threads: usize,
-        fetch: usize,
-        compute: usize,
         in_order: bool,
         first_seq: u64,
         missing: Vec<u64>,
@@ -95,8 +93,6 @@ impl Stream {
             depth: depth.max(1),
             budget_bytes,
             threads: threads.max(1),
-            fetch: fetch.max(1),
-            compute: compute.max(1),
             max_chunk: if max_chunk == 0 {
                 usize::MAX
             } else {
@@ -249,21 +245,9 @@ impl Stream {
         Ok(())
     }
 
-    fn set_permits(
-        &self,
-        py: Python<'_>,
-        threads: usize,
-        fetch: usize,
-        compute: usize,
-    ) -> PyResult<()> {
+    fn set_threads(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
         let core = self.core.here()?;
-        py.detach(|| {
-            core.adjust(|limits| {
-                limits.threads = threads.max(1);
-                limits.fetch = fetch.max(1);
-                limits.compute = compute.max(1);
-            });
-        });
+        py.detach(|| core.adjust(|limits| limits.threads = threads.max(1)));
         Ok(())
     }
 

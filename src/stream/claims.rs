@@ -158,20 +158,6 @@ impl<W: Work> State<W> {
         }
     }
 
-    /// Returns true if the permits of one stage can stop threads that have work in the other stage.
-    pub(super) fn has_tight_stages(&self) -> bool {
-        self.limits.fetch.min(self.limits.compute) < self.limits.threads
-    }
-
-    /// Moves a thread that fetched on to computing, if it has samples and a permit is free; returns true if
-    /// it moved.
-    pub(super) fn fetched_to_compute(&mut self, wanted: bool) -> bool {
-        self.fetching -= 1;
-        let may = wanted && self.computing < self.limits.compute;
-        self.computing += usize::from(may);
-        may
-    }
-
     /// Counts a thread out; `computing` if it was computing.
     pub(super) fn leave(&mut self, computing: bool) {
         self.computing -= usize::from(computing);
@@ -180,7 +166,7 @@ impl<W: Work> State<W> {
     }
 
     /// Gives work to a pool thread or the consumer that starts, if a permit is free.
-    pub(super) fn claim(&mut self, work: &W, is_consumer: bool) -> Option<Claim<W>> {
+    pub(super) fn claim(&mut self, is_consumer: bool) -> Option<Claim<W>> {
         self.woken = self.woken.saturating_sub(usize::from(!is_consumer));
         if self.limits.depth == 1 && planted(Bug::DeadlockAtDepthOne) {
             return None;
@@ -188,16 +174,16 @@ impl<W: Work> State<W> {
         if self.threads >= self.limits.threads || !is_consumer && !self.has_permit() {
             return None;
         }
-        let claim = self.find(work)?;
+        let claim = self.find()?;
         self.threads += 1;
         self.note_threads();
         Some(claim)
     }
 
     /// Returns the next work of a thread that has begun a batch; without any, the thread leaves.
-    pub(super) fn next_claim(&mut self, work: &W) -> Option<Claim<W>> {
+    pub(super) fn next_claim(&mut self) -> Option<Claim<W>> {
         let is_permitted = self.threads <= self.limits.threads;
-        let claim = is_permitted.then(|| self.find(work)).flatten();
+        let claim = is_permitted.then(|| self.find()).flatten();
         if claim.is_none() {
             self.leave(false);
         }
@@ -206,25 +192,20 @@ impl<W: Work> State<W> {
 
     /// Returns the next work of a thread that has computed samples, if it may continue; otherwise the thread
     /// leaves.
-    pub(super) fn computed(&mut self, work: &W, continues: bool) -> Option<Claim<W>> {
+    pub(super) fn computed(&mut self, continues: bool) -> Option<Claim<W>> {
         if continues {
             self.computing -= 1;
-            return self.next_claim(work);
+            return self.next_claim();
         }
         self.leave(true);
         None
     }
 
-    fn find(&mut self, work: &W) -> Option<Claim<W>> {
+    fn find(&mut self) -> Option<Claim<W>> {
         if self.cancelled {
             return None;
         }
         let (chunk, fetches) = (self.chunk(), self.fetches);
-        let may_fetch = self.fetching < self.limits.fetch;
-        // The budget never stops the oldest batch: the consumer waits for it.
-        let within = self.is_within_budget();
-        let oldest = self.flights.front().map(|flight| flight.seq);
-        let may_compute = self.computing < self.limits.compute;
         for flight in &mut self.flights {
             let batch = match &flight.body {
                 Body::Waiting(_) if flight.is_paused() => continue,
@@ -243,13 +224,9 @@ impl<W: Work> State<W> {
                 Body::Begun(batch) => batch,
                 Body::Beginning | Body::Taken => continue,
             };
-            if may_compute && !flight.fetched.is_empty() {
+            if !flight.fetched.is_empty() {
                 let first = flight.fetched.len().saturating_sub(chunk);
                 let samples = flight.fetched.split_off(first);
-                let bytes = samples
-                    .iter()
-                    .map(|(_, fetched)| work.fetched_bytes(fetched));
-                self.fetched_bytes -= bytes.sum::<usize>();
                 self.computing += 1;
                 flight.open += 1; // the turn itself, which keeps the batch from being finished before it ends
                 let chunk = Chunk::Fetched(samples);
@@ -259,19 +236,15 @@ impl<W: Work> State<W> {
             if range.is_empty() {
                 continue;
             }
-            if fetches && may_fetch && (within || oldest == Some(flight.seq)) {
+            flight.unclaimed = range.end;
+            flight.open += 1;
+            if fetches {
                 self.fetching += 1;
-                flight.unclaimed = range.end;
-                flight.open += 1;
                 return Some(Claim::Fetch(flight.seq, batch.clone(), range));
             }
-            if !fetches && may_compute {
-                self.computing += 1;
-                flight.unclaimed = range.end;
-                flight.open += 1;
-                let chunk = Chunk::Range(range);
-                return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
-            }
+            self.computing += 1;
+            let chunk = Chunk::Range(range);
+            return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
         }
         None
     }

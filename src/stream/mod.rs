@@ -46,10 +46,6 @@ pub struct Limits {
     pub budget_bytes: usize,
     /// Maximum of threads that work at once.
     pub threads: usize,
-    /// Maximum of threads that fetch at once.
-    pub fetch: usize,
-    /// Maximum of threads that compute at once.
-    pub compute: usize,
     /// Maximum of samples per claim.
     pub max_chunk: usize,
     /// True if batches are handed over in the order of their tasks.
@@ -133,12 +129,8 @@ impl<W: Work> Stream<W> {
     /// Takes the next batch. Waits up to `wait` for it, or makes it on this thread if that is faster.
     pub fn take(&self, wait: Duration) -> Taken<W::Output> {
         let mut state = lock(&self.shared.state);
-        let was_within = state.is_within_budget();
         state.note_call();
         if let Some(ready) = state.take() {
-            let calls = usize::from(!was_within && state.is_within_budget());
-            drop(state);
-            self.shared.notifier.notify(calls);
             return Taken::Ready(ready);
         }
         if state.is_empty() {

@@ -50,7 +50,7 @@ impl<W: Work> Shared<W> {
         let batch = guarded(|| self.work.begin(task));
         let mut state = lock(&self.state);
         let next = state.begun(seq, batch);
-        let claim = state.next_claim(&self.work);
+        let claim = state.next_claim();
         // Threads that skipped the batch while it was begun are woken again.
         let others = state.threads_to_wake(samples, 1);
         drop(state);
@@ -71,24 +71,10 @@ impl<W: Work> Shared<W> {
         }
         let mut state = lock(&self.state);
         state.record_until_now(seq, Stage::Read, |_| stages.read);
-        if state.fetched_to_compute(!fetched.is_empty()) {
-            let waiting = usize::from(state.has_tight_stages());
-            drop(state);
-            self.notifier.notify(waiting);
-            self.compute(seq, batch, Chunk::Fetched(fetched), failures, stages, false);
-            return;
-        }
-        drop(batch);
-        state.stats.stages.add(&stages);
-        let left = !fetched.is_empty();
-        state.keep_fetched(&self.work, seq, fetched);
-        let next = state.completed(&self.work, seq, failures.len(), 1, failures);
-        state.leave(false);
+        state.fetching -= 1;
+        state.computing += 1;
         drop(state);
-        self.handle(seq, next);
-        if left {
-            self.notifier.notify(1);
-        }
+        self.compute(seq, batch, Chunk::Fetched(fetched), failures, stages, false);
     }
 
     /// Computes samples; returns this thread's next work if it `continues`.
@@ -141,10 +127,9 @@ impl<W: Work> Shared<W> {
             }
             Next::Nothing | Next::Arrived => state.stats.stages.add(&stages),
         }
-        let claim = state.computed(&self.work, continues);
-        let waiting = usize::from(state.has_tight_stages());
+        let claim = state.computed(continues);
         self.wake_consumer(state);
-        self.notifier.notify(waiting.max(to_wake)); // once this thread has left its permit
+        self.notifier.notify(to_wake); // once this thread has left its permit
         claim
     }
 
@@ -218,7 +203,7 @@ impl<W: Work> Shared<W> {
 
     /// Keeps a sample that another executor fetched.
     pub(super) fn fetched(&self, seq: u64, position: usize, fetched: W::Fetched) {
-        lock(&self.state).keep_fetched(&self.work, seq, vec![(position, fetched)]);
+        lock(&self.state).keep_fetched(seq, position, fetched);
         self.notifier.notify(1);
     }
 
@@ -235,7 +220,7 @@ impl<W: Work> Shared<W> {
     pub(super) fn work_on(&self, is_consumer: bool) -> bool {
         let mut state = lock(&self.state);
         let most = if is_consumer { 0 } else { state.chunk() };
-        let mut claim = state.claim(&self.work, is_consumer);
+        let mut claim = state.claim(is_consumer);
         drop(state);
         if claim.is_none() {
             return false;

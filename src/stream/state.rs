@@ -40,8 +40,6 @@ pub(super) struct State<W: Work> {
     next_seq: u64,
     /// Bytes planned for the batches in flight.
     planned_bytes: usize,
-    /// Bytes of fetched samples that wait to be computed.
-    pub(super) fetched_bytes: usize,
     /// Threads in a turn, a consumer that makes batches included.
     pub(super) threads: usize,
     pub(super) fetching: usize,
@@ -67,7 +65,6 @@ impl<W: Work> State<W> {
             unbegun: 0,
             next_seq: first_seq,
             planned_bytes: 0,
-            fetched_bytes: 0,
             threads: 0,
             fetching: 0,
             computing: 0,
@@ -149,11 +146,6 @@ impl<W: Work> State<W> {
         self.threads == 0 && !self.is_ready()
     }
 
-    /// Returns true if the planned and fetched bytes leave room to fetch ahead.
-    pub(super) fn is_within_budget(&self) -> bool {
-        self.planned_bytes.saturating_add(self.fetched_bytes) <= self.limits.budget_bytes
-    }
-
     /// Records, from now on, how many threads work, and how many may while a task is in flight.
     pub(super) fn note_threads(&mut self) {
         let permitted = if self.flights.is_empty() {
@@ -217,19 +209,10 @@ impl<W: Work> State<W> {
         }
     }
 
-    /// Keeps fetched samples until a thread computes them.
-    pub(super) fn keep_fetched(
-        &mut self,
-        work: &W,
-        seq: u64,
-        mut samples: Vec<(usize, W::Fetched)>,
-    ) {
+    /// Keeps a fetched sample until a thread computes it.
+    pub(super) fn keep_fetched(&mut self, seq: u64, position: usize, fetched: W::Fetched) {
         if let Some(at) = self.at(seq) {
-            let bytes = samples
-                .iter()
-                .map(|(_, fetched)| work.fetched_bytes(fetched));
-            self.fetched_bytes += bytes.sum::<usize>();
-            self.flights[at].fetched.append(&mut samples);
+            self.flights[at].fetched.push((position, fetched));
         }
     }
 
@@ -371,8 +354,7 @@ impl<W: Work> State<W> {
     /// Cancels the stream and returns its flights, for the caller to drop outside of the lock.
     pub(super) fn cancel(&mut self) -> VecDeque<Flight<W>> {
         self.cancelled = true;
-        (self.planned_bytes, self.fetched_bytes) = (0, 0);
-        (self.ready, self.unbegun) = (0, 0);
+        (self.planned_bytes, self.ready, self.unbegun) = (0, 0, 0);
         let flights = std::mem::take(&mut self.flights);
         self.note_threads();
         flights

@@ -45,9 +45,6 @@ pub trait Work: Send + Sync + Sized + 'static {
         stages: &mut Stages,
     ) -> Result<Self::Fetched>;
 
-    /// Returns the bytes that a fetched sample holds until it is computed.
-    fn fetched_bytes(&self, fetched: &Self::Fetched) -> usize;
-
     /// Computes samples into the batch. Appends the failed ones to `failures`, with their positions. Takes a
     /// [`Completion`] from `later` for each sample that it leaves to another executor. `begun` is the time of
     /// the call.

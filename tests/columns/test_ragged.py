@@ -77,7 +77,7 @@ def rows(array, *steps):
 def loaded(column, form, indices, *, batched=True):
     """Returns one batch of a column that samples show in some form."""
     program = _lib.Program([column], {"x": _lib.Leaf(0, form)})
-    limits = {"depth": 1, "budget_bytes": 1 << 20, "threads": 2, "fetch": 2, "compute": 2}
+    limits = {"depth": 1, "budget_bytes": 1 << 20, "threads": 2}
     stream = _lib.Stream(program, batched=batched, **limits)
     feed(stream, *([indices] if batched else indices))
     return stream.take(0)["x"], [program.sample(index)["x"] for index in indices]

@@ -23,7 +23,7 @@ def rows(array):
 
 def stream(program, **changes):
     limits = {"depth": 2, "budget_bytes": 1 << 20, "threads": 2}
-    limits |= {"batched": True, "fetch": 2, "compute": 2}
+    limits |= {"batched": True}
     return _lib.Stream(program, **limits | changes)
 
 

@@ -28,7 +28,7 @@ def text(words, width=np.int64):
 def loaded(column, template, indices, *, batched=True):
     """Returns one batch, and its samples, of text and of the numbers of the samples."""
     program = _lib.Program([column, rows(np.arange(len(column)))], template)
-    limits = {"depth": 1, "budget_bytes": 1 << 20, "threads": 2, "fetch": 2, "compute": 2}
+    limits = {"depth": 1, "budget_bytes": 1 << 20, "threads": 2}
     stream = _lib.Stream(program, batched=batched, **limits)
     feed(stream, *([indices] if batched else indices))
     return stream.take(0), [program.sample(index) for index in indices]

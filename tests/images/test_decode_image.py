@@ -102,6 +102,34 @@ def test_what_is_not_transformed_natively_is_by_torchvision(
         assert loader.stats()["bad_samples"]["total"] == 0
 
 
+def test_single_samples_that_are_not_transformed_natively(tmp_path: Path):
+    chain = v2.Compose([v2.Pad(3, fill=7), v2.CenterCrop((31, 50))])
+    data = stray(tmp_path, encode("PNG", "RGBA"), transform=chain)
+    got, want = native(data, None), DataLoader(data, None)
+    # torchvision's crop is a view
+    assert_same([(x.contiguous(), y) for x, y in got], [(x.contiguous(), y) for x, y in want])
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_what_is_by_torchvision_draws_by_the_key_of_its_sample(tmp_path: Path, *, repeats: bool):
+    chain = v2.Compose([v2.RandomCrop((9, 11)), v2.RandomHorizontalFlip()])
+    data = stray(tmp_path, encode("PNG", "RGBA"), transform=chain)
+    options: dict[str, Any] = {"sampler": [2, 0, 1, 1, 1]} if repeats else {}
+    loader = native(data, **options)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    drawn = torch.get_rng_state()
+    rest = list(batches)
+    assert torch.equal(torch.get_rng_state(), drawn)
+    torch.rand(3)  # as a training may between two runs
+    resumed = native(data, **options)
+    resumed.load_state_dict(state)
+    assert_same(list(resumed), rest)
+    if repeats:
+        assert len({tuple(pixels.flatten().tolist()) for pixels, _ in rest[1:]}) > 1
+
+
 def test_what_is_not_the_same_for_grey_ends_the_native_part(tmp_path: Path):
     steps = [v1.CenterCrop(20), v1.Grayscale(3), v1.ConvertImageDtype(torch.float32)]
     data = folder(tmp_path, encode("JPEG"), encode("JPEG", "L"), transform=v1.Compose(steps))

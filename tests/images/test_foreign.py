@@ -66,8 +66,6 @@ def test_draws_are_those_of_a_native_file(tmp_path: Path):
             depth=2,
             budget_bytes=1 << 20,
             threads=2,
-            fetch=2,
-            compute=2,
             seed=5,
             foreign=foreign.server(dataset(paths)),
         )
@@ -113,7 +111,7 @@ def test_the_right_file_behind_columns_over_columns(tmp_path: Path):
     right = _lib.select(left, rows(range(len(left) - 1, -1, -1)))
     expected = [want[3], want[1], *want, *want]
     program = _lib.Program([left, right], (0, 1))
-    limits = {"depth": 2, "budget_bytes": 1 << 20, "threads": 2, "fetch": 2, "compute": 2}
+    limits = {"depth": 2, "budget_bytes": 1 << 20, "threads": 2}
     asker = dataset(paths)
     stream = _lib.Stream(program, batched=True, foreign=foreign.server(asker), **limits)
     order = [9, 0, 4, 6, 0, 8, 2, 1]

@@ -49,8 +49,6 @@ def stream(
         depth=2,
         budget_bytes=1 << 30,
         threads=2,
-        fetch=2,
-        compute=2,
         allocate=allocate,
     )
 

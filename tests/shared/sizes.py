@@ -38,8 +38,7 @@ class _Sizes(Mapping[str, int]):
         if not self.name:
             return {}
         threads, depth, chunk = FORCED[self.name]
-        names = ("threads", "fetch", "compute")
-        return dict.fromkeys(names, threads) | {"depth": depth, "max_chunk": chunk}
+        return {"threads": threads, "depth": depth, "max_chunk": chunk}
 
     def __getitem__(self, name: str) -> int:
         self.were_read = True

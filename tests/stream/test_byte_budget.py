@@ -28,8 +28,6 @@ def stream(program, indices, *, budget, depth=4, allocate=None):
         depth=depth,
         budget_bytes=budget,
         threads=1,
-        fetch=1,
-        compute=1,
         allocate=allocate,
     )
     feed(made, *indices)

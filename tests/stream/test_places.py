@@ -26,8 +26,6 @@ def stream(**changes: Any) -> _lib.Stream:
         "depth": 2,
         "budget_bytes": 1 << 30,
         "threads": 2,
-        "fetch": 2,
-        "compute": 2,
         "seed": 3,
         "repeats": True,
     }

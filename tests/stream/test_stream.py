@@ -36,8 +36,6 @@ def stream(made: _lib.Program | None = None, **changes: Any) -> _lib.Stream:
         "depth": 2,
         "budget_bytes": 1 << 30,
         "threads": 2,
-        "fetch": 2,
-        "compute": 2,
     }
     return _lib.Stream(made or program(), **{**arguments, **changes})
 
@@ -220,7 +218,7 @@ def test_permits_and_depth_change_while_running():
     for number, batch in enumerate(drain(source)):
         assert_same(batch, values[8 * number : 8 * number + 8])
         permits = (1, 8, 2, 3)[number % 4]
-        source.set_permits(permits, permits, permits)
+        source.set_threads(permits)
         source.set_depth((1, 16, 2)[number % 3])
     assert number == 499
 
@@ -232,7 +230,7 @@ def test_permits_and_depth_change_from_another_thread():
         number = 0
         while not stop.is_set():
             number += 1
-            source.set_permits(number % 5 + 1, number % 3 + 1, number % 4 + 1)
+            source.set_threads(number % 5 + 1)
             source.set_depth(number % 7 + 1)
 
     turner = threading.Thread(target=turn)
@@ -253,11 +251,11 @@ def test_raised_permits_pass_a_blocked_reader(tmp_path: Path):
     images = _lib.Image(paths, "RGB", [], ("bytes", "hwc"))
     made = _lib.Program([images, rows(torch.arange(4))], (0, 1))
     with fifo(Path(paths[0])) as pipe:
-        source = stream(made, depth=4, threads=1, fetch=1, compute=1, in_order=False)
+        source = stream(made, depth=4, threads=1, in_order=False)
         feed(source, *([number] for number in range(4)))
         with pytest.raises(RuntimeError, match="timed out"):
             source.take(0.3)
-        source.set_permits(2, 2, 2)
+        source.set_threads(2)
         seen = [source.take(10)[1].item() for _ in range(3)]
         assert sorted(seen) == [1, 2, 3]
         pipe.write_bytes(encoded(0))
@@ -270,7 +268,7 @@ def test_no_more_batches_in_flight_than_the_depth(tmp_path: Path, depth: int):
     """Leased memory counts the batches made while none was taken."""
     values = torch.zeros(64, 1 << 18)
     before = _lib.memory_stats()["leased_bytes"]
-    source = stream(program(values), depth=depth, threads=4, fetch=4, compute=4)
+    source = stream(program(values), depth=depth, threads=4)
     source.feed(iter([range(64)]), 1, False, 64)
     time.sleep(0.5)
     assert _lib.memory_stats()["leased_bytes"] - before == depth * (1 << 20)
@@ -298,7 +296,7 @@ def test_close_twice_and_use_after_close():
     source.close()
     with pytest.raises((StopIteration, RuntimeError)):
         source.take(1)
-    source.set_permits(2, 2, 2)
+    source.set_threads(2)
     source.set_depth(3)
     assert isinstance(source.stats(), dict)
     source.state()

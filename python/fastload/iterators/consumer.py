@@ -60,7 +60,8 @@ class Maker:
         self._may_draw = self._draws = self._keys_samples = draws
         self._drawn_from: frozenset[str] | None = None
         """The generators that samples and collation may draw from; None if that is not known."""
-        self._policy = iterator._ledger.policy if hasattr(iterator, "_ledger") else None
+        ledger = getattr(iterator, "_ledger", None)
+        self._policy = None if ledger is None else ledger.policy
         self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
         self._device = iterator._pin_memory_device

@@ -21,7 +21,9 @@ from fastload import _lib
 from fastload.bad_samples import PAUSES_S, Bad, Fetched, Ledger, described, tolerate
 from fastload.batching.sample_mask import with_mask
 from fastload.draws import keyed, sampler
+from fastload.draws.keyed import Key
 from fastload.images import foreign
+from fastload.iterators.consumer import Maker
 from fastload.machine import memory, pillow
 from fastload.machine.auto import is_auto
 from fastload.machine.budget import budget_bytes
@@ -81,12 +83,9 @@ class NativeIter(Resumable):
             "depth": self._ahead,
             "budget_bytes": loader._budget_bytes,
             "threads": workers,
-            "fetch": workers,
-            "compute": workers,
             "in_order": self._in_order,
             "allocate": _pinned if self._pin_memory else None,
             "seed": self._base_seed,
-            "again": self._fetch(),
             "tolerance": self._tolerance(),
             # torch's allocator refuses page-locked memory itself
             "check": None if self._pin_memory else self._room.checked,
@@ -117,9 +116,9 @@ class NativeIter(Resumable):
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         self._room.begin(cursor.place)
         if self._tuner is not None:
-            self._settings |= {"depth": self._tuner.depth}
             self._ahead = max(self._ahead, self._tuner.depth)
-            self._settings |= dict.fromkeys(("threads", "fetch", "compute"), self._tuner.workers)
+            self._settings |= {"depth": self._tuner.depth, "threads": self._tuner.workers}
+        repeats = sampler.may_repeat(self._index_sampler, order)
         self._stream = _lib.Stream(
             self._program,
             **self._settings,
@@ -128,7 +127,8 @@ class NativeIter(Resumable):
             first_seq=cursor.next,
             missing=cursor.to_come()[:-1],
             first_place=cursor.place,
-            repeats=sampler.may_repeat(self._index_sampler, order),
+            repeats=repeats,
+            again=self._again(repeats=repeats),
         )
         self._restored = None
         # weakly: the stream leads to the dataset, which may lead to this iterator
@@ -200,6 +200,22 @@ class NativeIter(Resumable):
         if not self._pin_memory:
             return fetch  # type: ignore[no-any-return]
         return lambda task: pin_memory.pin_memory(fetch(task))  # type: ignore[no-untyped-call]
+
+    def _again(self, *, repeats: bool) -> Callable[[list[int], int, int], Any]:
+        """Returns a function that makes a batch in place of one that native code declined, without holding the iterator.
+
+        Its samples draw what those of other lanes draw.
+        """
+        maker = Maker(self)
+        base_seed, epoch, batched = int(self._base_seed), self._epoch, self._settings["batched"]
+
+        def again(indices: list[int], batch: int, first: int) -> Any:
+            if maker.fetcher is None:
+                maker.begin()
+            key = Key(base_seed, epoch, batch, first if repeats else None)
+            return maker.make(indices if batched else indices[0], key)
+
+        return again
 
     def _tolerance(self) -> tuple[bool, int, tuple[float, float, float]] | None:
         """Returns whether bad samples are left out, and how often and after which pauses they are tried again."""
@@ -274,7 +290,7 @@ class _TunedStream:
 
     def set(self, workers: int, depth: int) -> None:
         """Sets how many threads may work and how many batches may be in flight."""
-        self._stream.set_permits(workers, workers, workers)
+        self._stream.set_threads(workers)
         self._stream.set_depth(depth)
 
 

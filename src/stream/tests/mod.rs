@@ -31,16 +31,11 @@ struct Doubling {
     foreign: Option<Mutex<mpsc::Sender<LeftSample>>>,
     /// Opens the gate at which [`GATE`] and [`LONG`] wait.
     gate: Option<Mutex<mpsc::Receiver<()>>>,
-    /// Samples fetched so far.
-    fetched: AtomicUsize,
     /// Threads to which computing left a sample.
     executors: Option<Mutex<Vec<JoinHandle<()>>>>,
     /// Puts [`REDEEMED`] in the place of numbers that fail, after this pause.
     pause: Option<Duration>,
 }
-
-/// Bytes of a fetched number.
-const BYTES: usize = 10;
 
 const PANIC: i64 = -1;
 const FAIL: i64 = -2;
@@ -90,12 +85,7 @@ impl Work for Doubling {
     }
 
     fn fetch(&self, batch: &Batch, position: usize, _stages: &mut Stages) -> Result<i64> {
-        self.fetched.fetch_add(1, Ordering::Relaxed);
         Ok(batch.numbers[position])
-    }
-
-    fn fetched_bytes(&self, _fetched: &i64) -> usize {
-        BYTES
     }
 
     fn compute(
@@ -193,8 +183,6 @@ fn limits(threads: usize) -> Limits {
         depth: 2 * threads,
         budget_bytes: usize::MAX,
         threads,
-        fetch: threads,
-        compute: threads,
         max_chunk: usize::MAX,
         in_order: true,
     }

@@ -340,15 +340,12 @@ fn threads_leave_a_permit_to_a_consumer_of_cheap_batches() {
         }
         let mut state = lock(&stream.shared.state);
         let mut claims = Vec::new();
-        while let Some(claim) = state.claim(&stream.shared.work, false) {
+        while let Some(claim) = state.claim(false) {
             claims.push(claim);
         }
         assert_eq!(claims.len(), threads);
-        assert_eq!(
-            state.claim(&stream.shared.work, true).is_some(),
-            threads < 2
-        );
-        assert!(state.claim(&stream.shared.work, true).is_none());
+        assert_eq!(state.claim(true).is_some(), threads < 2);
+        assert!(state.claim(true).is_none());
     }
 }
 
@@ -394,53 +391,10 @@ fn permits_change_while_running() {
     let stream = Stream::open(doubling(true), limits(1), 0).unwrap();
     for round in 0..usize::from(rounds(200)) {
         let threads = [1, 4, 2][round % 3];
-        stream.adjust(|limits| {
-            (limits.threads, limits.fetch, limits.compute) = (threads, 1, threads);
-        });
+        stream.adjust(|limits| limits.threads = threads);
         stream.submit((0..9).collect(), 0, None);
         assert_eq!(next(&stream).output.unwrap().len(), 9);
     }
-}
-
-#[test]
-fn fetching_runs_ahead_of_computing_within_the_budget() {
-    let ahead = |budget_bytes: usize, wanted: usize| {
-        let (open, gate) = mpsc::channel();
-        let work = Doubling {
-            gate: Some(Mutex::new(gate)),
-            ..doubling(true)
-        };
-        let limits = Limits {
-            depth: 10,
-            budget_bytes,
-            fetch: 1,
-            compute: 1,
-            ..limits(2)
-        };
-        let stream = Stream::open(work, limits, 0).unwrap();
-        stream.submit(vec![GATE], 0, None);
-        let fetched = || stream.shared.work.fetched.load(Ordering::Relaxed);
-        while fetched() == 0 {
-            std::thread::yield_now(); // the thread that fetched it takes the one permit to compute
-        }
-        for _ in 0..9 {
-            stream.submit((0..10).collect(), 0, None);
-        }
-        let deadline =
-            Instant::now() + Duration::from_millis(if wanted > 20 { 10_000 } else { 100 });
-        while fetched() < wanted && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let seen = fetched();
-        open.send(()).unwrap();
-        for _ in 0..10 {
-            assert!(next(&stream).output.is_ok());
-        }
-        seen
-    };
-    assert_eq!(ahead(usize::MAX, 91), 91);
-    // The samples within the budget, the claim that exceeds it, and the sample at the gate.
-    assert!(ahead(4 * BYTES, 20) <= 4 + 10 + 1);
 }
 
 #[test]

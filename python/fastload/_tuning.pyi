@@ -16,9 +16,6 @@ class Window:
         work_s: The time that workers spent on a batch, computing or waiting for files.
         cpu_s: CPU time of it.
         queued_s: Time of it waiting for a free CPU.
-        serial_s: The part that only one worker can do at a time.
-        read_s: Reading encoded bytes.
-        collate_s: Joining samples.
         tail_s: The time by which the slowest batches took longer than the mean.
         least_ready: Fewest batches that `next` found ready.
         most_ready: Most of them.
@@ -38,9 +35,6 @@ class Window:
         work_s: float,
         cpu_s: float = 0.0,
         queued_s: float = 0.0,
-        serial_s: float = 0.0,
-        read_s: float = 0.0,
-        collate_s: float = 0.0,
         tail_s: float = 0.0,
         least_ready: float = 0.0,
         most_ready: float = 0.0,

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::header::{Header, one_dtype};
 use super::{Array, Shapes, Target};
+use crate::collate;
 use crate::column::Blobs;
 use crate::error::Result;
 use crate::memory::Dtype;
@@ -24,7 +25,7 @@ pub(super) struct Layout {
     swapped: bool,
     shape: Vec<usize>,
     /// Strides in bytes; None for elements that are contiguous in C order.
-    strides: Option<Box<[usize]>>,
+    strides: Option<Box<[isize]>>,
 }
 
 impl Layout {
@@ -47,7 +48,8 @@ impl Layout {
             0 => 0..0,
             _ => start..start + reach + dtype.itemsize() as u64,
         };
-        let strides = (!is_packed && packed > 0).then(|| strides.into());
+        let strides = (!is_packed && packed > 0)
+            .then(|| strides.iter().map(|stride| stride.cast_signed()).collect());
         Layout {
             part,
             dtype,
@@ -97,7 +99,15 @@ impl Array for Arrays {
         let out = target.shaped(&layout.shape)?;
         match &layout.strides {
             None => out.copy_from_slice(bytes),
-            Some(strides) => copy(bytes, 0, &layout.shape, strides, out),
+            Some(strides) => {
+                let array = collate::Array {
+                    bytes,
+                    first: 0,
+                    shape: &layout.shape,
+                    strides,
+                };
+                collate::copy(array, self.dtype.itemsize(), out);
+            }
         }
         if layout.swapped {
             swap(self.dtype, out);
@@ -113,29 +123,6 @@ pub(super) fn listed(names: impl Iterator<Item = String>) -> String {
         names[LISTED] = "…".into();
     }
     names.join(", ")
-}
-
-/// Copies elements to C order: of `shape`, the first at `start`, neighbours at `strides`, all in bytes.
-fn copy(bytes: &[u8], start: usize, shape: &[usize], strides: &[usize], out: &mut [u8]) {
-    if out.is_empty() {
-        return;
-    }
-    match (shape, strides) {
-        (&[n], &[stride]) => {
-            let itemsize = out.len() / n;
-            for (at, element) in out.chunks_exact_mut(itemsize).enumerate() {
-                let from = start + at * stride;
-                element.copy_from_slice(&bytes[from..from + itemsize]);
-            }
-        }
-        ([n, shape @ ..], [stride, strides @ ..]) => {
-            let part = out.len() / n;
-            for (at, part) in out.chunks_exact_mut(part).enumerate() {
-                copy(bytes, start + at * stride, shape, strides, part);
-            }
-        }
-        _ => out.copy_from_slice(&bytes[start..start + out.len()]),
-    }
 }
 
 /// Turns the bytes of each number around; a complex one is two.

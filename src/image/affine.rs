@@ -39,12 +39,8 @@ impl Interpolation {
 
     /// Finds the one that torchvision's `InterpolationMode` calls `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "nearest" => Self::Nearest,
-            "bilinear" => Self::Bilinear,
-            "bicubic" => Self::Bicubic,
-            _ => return None,
-        })
+        let all = [Self::Nearest, Self::Bilinear, Self::Bicubic];
+        all.into_iter().find(|each| each.name() == name)
     }
 }
 

@@ -19,13 +19,9 @@ pub enum Padding {
 impl Padding {
     /// Finds torchvision's `padding_mode`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "constant" => Self::Constant,
-            "edge" => Self::Edge,
-            "reflect" => Self::Reflect,
-            "symmetric" => Self::Symmetric,
-            _ => return None,
-        })
+        [Self::Constant, Self::Edge, Self::Reflect, Self::Symmetric]
+            .into_iter()
+            .find(|padding| padding.name() == name)
     }
 
     /// Returns torchvision's name.

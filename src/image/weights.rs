@@ -130,6 +130,18 @@ pub(super) fn sinc(x: f64) -> f64 {
     x.sin() / x
 }
 
+/// Convolution kernel of Keys (1981).
+#[allow(clippy::suboptimal_flops)] // a fused multiply would round once where Pillow and torch round twice
+pub(super) fn cubic(x: f64, a: f64) -> f64 {
+    if x < 1.0 {
+        ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    } else if x < 2.0 {
+        ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+    } else {
+        0.0
+    }
+}
+
 /// The source pixels of one output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {

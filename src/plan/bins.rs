@@ -38,11 +38,7 @@ pub fn pack(lengths: &[u32], room: NonZeroU32, strategy: Strategy) -> Vec<Bin> {
     if strategy == Strategy::ConcatSplit {
         return concat_split(lengths, room.get());
     }
-    let sizes: Vec<u32> = lengths
-        .iter()
-        .map(|&length| last_piece(length, room))
-        .collect();
-    let (places, ends) = fitted(&sizes, room, strategy).by_bin();
+    let (places, ends) = fitted(lengths, room, strategy).by_bin();
     let mut bins = Vec::with_capacity(ends.len());
     let mut start = 0;
     for end in ends {
@@ -79,15 +75,11 @@ pub(super) fn count(lengths: &[u32], room: NonZeroU32, strategy: Strategy) -> u6
         let some = u64::from(!lengths.is_empty());
         return sum.div_ceil(u64::from(room.get())).max(some);
     }
-    let sizes: Vec<u32> = lengths
-        .iter()
-        .map(|&length| last_piece(length, room))
-        .collect();
     let full: u64 = lengths
         .iter()
         .map(|&length| full_pieces(length, room))
         .sum();
-    full + fitted(&sizes, room, strategy).bins as u64
+    full + fitted(lengths, room, strategy).bins as u64
 }
 
 /// Returns the number of bins that a document fills before its last piece.
@@ -100,13 +92,16 @@ pub(super) fn last_piece(length: u32, room: NonZeroU32) -> u32 {
     length - length.saturating_sub(1) / room * room.get()
 }
 
-fn fitted(sizes: &[u32], room: NonZeroU32, strategy: Strategy) -> Fit {
+/// Packs the last pieces of documents.
+fn fitted(lengths: &[u32], room: NonZeroU32, strategy: Strategy) -> Fit {
+    let last = lengths.iter().map(|&length| last_piece(length, room));
+    let sizes: Vec<u32> = last.collect();
     let room = room.get();
     let by_strategy = match strategy {
-        Strategy::BestFit => fit::best_fit(sizes, room),
-        Strategy::FirstFit | Strategy::ConcatSplit => fit::first_fit(sizes, room),
+        Strategy::BestFit => fit::best_fit(&sizes, room),
+        Strategy::FirstFit | Strategy::ConcatSplit => fit::first_fit(&sizes, room),
     };
-    let in_order = fit::next_fit(sizes, room);
+    let in_order = fit::next_fit(&sizes, room);
     if in_order.bins < by_strategy.bins {
         in_order
     } else {

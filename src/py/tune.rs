@@ -15,8 +15,7 @@ pub(super) struct Window(pub(super) tune::Window);
 impl Window {
     #[new]
     #[pyo3(signature = (*, elapsed_s, batches, samples, step_s, wait_s, work_s, cpu_s=0.0, queued_s=0.0,
-                        serial_s=0.0, read_s=0.0, collate_s=0.0, tail_s=0.0, least_ready=0.0, most_ready=0.0,
-                        batch_bytes=0.0, worker_bytes=0.0, memory_share=0.0))]
+                        tail_s=0.0, least_ready=0.0, most_ready=0.0, batch_bytes=0.0, worker_bytes=0.0, memory_share=0.0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         elapsed_s: f64,
@@ -27,9 +26,6 @@ impl Window {
         work_s: f64,
         cpu_s: f64,
         queued_s: f64,
-        serial_s: f64,
-        read_s: f64,
-        collate_s: f64,
         tail_s: f64,
         least_ready: f64,
         most_ready: f64,
@@ -46,9 +42,6 @@ impl Window {
             work_s,
             cpu_s,
             queued_s,
-            serial_s,
-            read_s,
-            collate_s,
             tail_s,
             least_ready,
             most_ready,

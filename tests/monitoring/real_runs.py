@@ -20,7 +20,8 @@ import fastload
 from fastload.columns import Rows
 from fastload.machine import kernel_file
 from fastload.monitoring import Finding, Window, process
-from fastload.monitoring.detect import growth, history
+from fastload.monitoring.detect import history
+from fastload.monitoring.detect.growth import growth
 
 __all__ = [
     "ATTEMPTS",

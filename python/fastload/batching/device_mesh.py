@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DistributedSampler, IterableDataset, SequentialSampler
 
 from fastload.batching.layers import innermost, ranks_of
-from fastload.batching.planned import drawn_from
+from fastload.batching.planned import draw_seed
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -85,7 +85,7 @@ def sampler_of(
     if isinstance(dataset, IterableDataset):
         msg = "mesh= is for map-style datasets: an iterable one divides its samples among the ranks itself"
         raise ValueError(msg)
-    seed = 0 if generator is None else drawn_from(generator)
+    seed = 0 if generator is None else draw_seed(generator)
     return DistributedSampler(dataset, *replica, shuffle=shuffle, seed=seed, drop_last=drop_last)
 
 
@@ -120,4 +120,4 @@ def base_seed_of(loader: Any) -> int | None:
     sampler = innermost(loader._index_sampler)
     numbers = (getattr(sampler, name, None) for name in ("seed", "epoch"))
     seed, epoch = (number if isinstance(number, int) else 0 for number in numbers)
-    return drawn_from(torch.Generator().manual_seed((seed + epoch) & _UINT64))
+    return draw_seed(torch.Generator().manual_seed((seed + epoch) & _UINT64))

@@ -17,7 +17,7 @@ from fastload.batching.world import Part, World
 from fastload.checks import at_least, check_choice, positive
 from fastload.sizes import length_of
 
-__all__ = ["PlannedBatchSampler", "Remainder", "check_fits"]
+__all__ = ["PlannedBatchSampler", "Remainder", "check_fits", "draw_seed"]
 
 Remainder = Literal["drop", "repeat", "mask"]
 
@@ -90,7 +90,7 @@ class PlannedBatchSampler(BatchSampler):
             if seed is not None:
                 msg = "seed and generator exclude each other: the generator draws the seed"
                 raise ValueError(msg)
-            seed = drawn_from(generator)
+            seed = draw_seed(generator)
         if not isinstance(drop_last, bool):
             msg = f"drop_last should be a boolean value, but got drop_last={drop_last}"
             raise ValueError(msg)
@@ -214,8 +214,8 @@ def _world(sampler: Any, num_replicas: int | None, rank: int | None) -> World:
     raise TypeError(msg)
 
 
-def drawn_from(generator: torch.Generator) -> int:
-    """Draws a seed."""
+def draw_seed(generator: torch.Generator | None = None) -> int:
+    """Draws a seed as torch's loaders and samplers do, by default from the global generator."""
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 

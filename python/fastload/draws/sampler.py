@@ -21,6 +21,7 @@ from torch.utils.data import (
 )
 
 from fastload.batching import PlannedBatchSampler
+from fastload.batching.planned import draw_seed
 from fastload.draws import permutation
 
 Chunk = torch.Tensor | range
@@ -225,11 +226,6 @@ def _permutations(
     # torch draws this also when nothing of it is used, which a generator that is shared can tell.
     if sampler.num_samples % n or generator is sampler.generator:
         yield permutation.whole(n, generator)[: sampler.num_samples % n]
-
-
-def draw_seed(generator: torch.Generator | None = None) -> int:
-    """Draws a seed as torch's loaders and samplers do, by default from the global generator."""
-    return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
 def _with_replacement(

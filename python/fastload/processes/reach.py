@@ -24,6 +24,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from fastload.lowering.reading.attributes import all_stored, of_class
+from fastload.lowering.reading.source import codes_in
 from fastload.machine.libraries import is_library
 
 __all__ = [
@@ -207,7 +208,7 @@ def _changed(dataset: Any, met: set[int]) -> list[str]:
 
 def _operands(functions: Iterable[types.FunctionType], *opnames: str) -> set[str]:
     """Returns the names that some instructions of functions are about, also of the code within them."""
-    codes = (code for each in functions for code in _codes(each.__code__))
+    codes = (code for each in functions for code in codes_in(each.__code__))
     return set[str]().union(*(_operands_of(code, opnames) for code in codes))
 
 
@@ -246,7 +247,7 @@ def names_asked(kind: type) -> set[str]:
 
 def names_in(function: types.FunctionType) -> Iterator[str]:
     """Yields the names of globals and attributes in a function's code, and in the code within it."""
-    for code in _codes(function.__code__):
+    for code in codes_in(function.__code__):
         yield from code.co_names
 
 
@@ -257,7 +258,7 @@ def reads_descriptors(function: types.FunctionType) -> bool:
     found = [names.get(name) for name in globals_in(function)]
     found += [
         vars(os).get(attribute)
-        for code in _codes(function.__code__)
+        for code in codes_in(function.__code__)
         for name, attribute in _attributes_of_globals(code)
         if names.get(name) is os
     ]
@@ -283,13 +284,6 @@ def globals_in(function: types.FunctionType) -> set[str]:
 def globals_set_by(function: types.FunctionType) -> set[str]:
     """Returns the names of globals that a function sets, also in the code within it."""
     return _operands([function], "STORE_GLOBAL", "DELETE_GLOBAL")
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for each in code.co_consts:
-        if type(each) is types.CodeType:
-            yield from _codes(each)
 
 
 def _functions(value: Any) -> Iterator[types.FunctionType]:

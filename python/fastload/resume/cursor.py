@@ -15,7 +15,8 @@ from torch.utils.data.dataloader import _InfiniteConstantSampler
 
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.layers import attribute, layers
-from fastload.draws.sampler import draw_seed, resumable
+from fastload.batching.planned import draw_seed
+from fastload.draws.sampler import resumable
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import is_stateful, kept
 

@@ -22,9 +22,10 @@ from fastload import _lib
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.layers import layers
+from fastload.batching.planned import draw_seed
 from fastload.batching.sample_mask import repeats_of
 from fastload.draws import keyed
-from fastload.draws.sampler import draw_seed, picks_batches, resumable
+from fastload.draws.sampler import picks_batches, resumable
 from fastload.machine.auto import is_auto
 from fastload.resume.cursor import Cursor, Draws, own_generator
 from fastload.resume.pulls import Pulls

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 
 from fastload.batching import PlannedBatchSampler
+from fastload.batching.planned import draw_seed
 from fastload.batching.sample_mask import Repeats
 from fastload.draws.keyed import count_of
-from fastload.draws.sampler import Order, Start, draw_seed, picks_batches
+from fastload.draws.sampler import Order, Start, picks_batches
 from fastload.faults import one_line
 from fastload.resume.cursor import Cursor, epoch_of
 from fastload.resume.restored import Restored

@@ -13,7 +13,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.layers import layers
-from fastload.draws.sampler import draw_seed
+from fastload.batching.planned import draw_seed
 from fastload.resume.cursor import Cursor, Draws, epoch_of, own_generator, seed_from
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
 from fastload.resume.restored import pack, text_of

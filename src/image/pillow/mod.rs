@@ -6,7 +6,7 @@ mod taps;
 
 use std::f64::consts::PI;
 
-use super::weights::sinc;
+use super::weights::{cubic, sinc};
 pub(super) use taps::Taps;
 
 /// The filter that weights source pixels when an image is scaled.
@@ -62,7 +62,7 @@ impl Filter {
             Self::Box => f64::from(u8::from(-0.5 < x && x <= 0.5)),
             Self::Bilinear => (1.0 - x.abs()).max(0.0),
             Self::Hamming => hamming(x.abs()),
-            Self::Bicubic => bicubic(x.abs()),
+            Self::Bicubic => cubic(x.abs(), -0.5),
             Self::Lanczos if (-3.0..3.0).contains(&x) => sinc(x) * sinc(x / 3.0),
             Self::Lanczos | Self::Nearest => 0.0,
         }
@@ -78,19 +78,6 @@ fn hamming(x: f64) -> f64 {
     }
     let x = x * PI;
     x.sin() / x * (f64::from(0.54_f32) + f64::from(0.46_f32) * x.cos())
-}
-
-/// Convolution kernel of Keys (1981) with a = -0.5.
-#[allow(clippy::suboptimal_flops)] // a fused multiply would round once where Pillow rounds twice
-fn bicubic(x: f64) -> f64 {
-    const A: f64 = -0.5;
-    if x < 1.0 {
-        ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0
-    } else if x < 2.0 {
-        (((x - 5.0) * x + 8.0) * x - 4.0) * A
-    } else {
-        0.0
-    }
 }
 
 /// The order of the two passes, as different versions of Pillow choose it.

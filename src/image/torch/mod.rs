@@ -8,7 +8,7 @@
 mod taps;
 
 use super::nearest::{self, Positions};
-use super::weights::sinc;
+use super::weights::{cubic, sinc};
 pub(super) use taps::Taps;
 
 /// The interpolation that weights the pixels of a tensor when it is scaled.
@@ -96,17 +96,5 @@ impl Interpolation {
             Self::Lanczos if x < 3.0 => sinc(x) * sinc(x / 3.0),
             Self::Lanczos => 0.0,
         }
-    }
-}
-
-/// Convolution kernel of Keys (1981).
-#[allow(clippy::suboptimal_flops)] // a fused multiply would round once where torch rounds twice
-fn cubic(x: f64, a: f64) -> f64 {
-    if x < 1.0 {
-        ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
-    } else if x < 2.0 {
-        ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
-    } else {
-        0.0
     }
 }

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fastload.monitoring.detect import Drift, History, drift, drift_of
+from fastload.monitoring.detect import History, drift_of
+from fastload.monitoring.detect.drift import Drift, drift
 
 from .rates import assert_rate
 from .recorded import ar1, healthy

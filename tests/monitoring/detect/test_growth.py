@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastload.monitoring.detect import growth
+from fastload.monitoring.detect.growth import growth
 
 from .rates import assert_rate
 from .recorded import ar1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastload.monitoring.detect import jump
+from fastload.monitoring.detect.jumps import jump
 
 from .rates import assert_rate
 from .recorded import ar1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastload.monitoring.detect import dense_period, stall_periods
+from fastload.monitoring.detect.pauses import dense_period, stall_periods
 
 from .rates import assert_rate
 from .recorded import ar1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastload.monitoring.detect import stalls
+from fastload.monitoring.detect.pauses import stalls
 
 from .rates import assert_rate
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastload.monitoring.detect import starvation
+from fastload.monitoring.detect.level_findings import starvation
 
 from .rates import assert_rate
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from fastload.registry import NotNative, refuse
 
-__all__ = ["Scope", "bound", "parsed", "unmangled"]
+__all__ = ["Scope", "bound", "codes_in", "parsed", "unmangled"]
 
 _NOT_PLAIN = (
     inspect.CO_GENERATOR
@@ -45,7 +45,7 @@ def _parsed(code: types.CodeType, file: str) -> ast.FunctionDef | NotNative:
         tree, module = _compiled("".join(lines), file)
     except (SyntaxError, ValueError):
         return NotNative(f"the file of {name} does not compile")
-    if code not in _codes(module):
+    if code not in codes_in(module):
         return NotNative(
             f"the source of {name} is not what was compiled; it may have changed since"
         )
@@ -66,12 +66,12 @@ def _compiled(source: str, file: str) -> tuple[ast.Module, types.CodeType]:
     return tree, compile(tree, file, "exec", dont_inherit=True)  # the source is not parsed again
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     """Yields a code object, and those in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+            yield from codes_in(constant)
 
 
 class Scope:

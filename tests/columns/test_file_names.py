@@ -1,5 +1,6 @@
-"""Names of files that are not UTF-8: bytes, as Linux takes them, which Python writes with surrogates."""
+"""Names of files: bytes that are not UTF-8, which Python writes with surrogates; patterns; the same name elsewhere."""
 
+import io
 import json
 import os
 import sys
@@ -15,6 +16,8 @@ from PIL import Image
 from fastload import Dataset, Loader, OnError, columns
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.sizes import SIZES
+
+from .megatron import megatron
 
 pytestmark = [
     MANY_WORKERS,
@@ -84,7 +87,11 @@ def tar(path):
     return columns.Tar([path], "png")
 
 
-@pytest.mark.parametrize("make", [png, npy, npz, pt, audio, jsonl, tokens, parquet, tar])
+def pair(path):
+    return columns.Megatron(megatron(path, [np.arange(3, dtype=np.uint16)]))
+
+
+@pytest.mark.parametrize("make", [png, npy, npz, pt, audio, jsonl, tokens, parquet, tar, pair])
 def test_samples_are_those_of_a_file_with_a_plain_name(tmp_path, make):
     batches = [list(Loader(make(tmp_path / name), **SIZES)) for name in ("plain", ODD)]
     assert len(batches[0]) >= 1
@@ -94,6 +101,75 @@ def test_samples_are_those_of_a_file_with_a_plain_name(tmp_path, make):
 def test_a_pattern_finds_them(tmp_path):
     png(tmp_path / f"{ODD}.png")
     assert len(columns.Image(f"{tmp_path}/*.png")) == 1
+
+
+def test_a_file_whose_name_is_a_pattern(tmp_path):
+    folder = tmp_path / "run[1]"
+    folder.mkdir()
+    npy(folder / "a.npy")
+    assert_same(columns.Npy(str(folder / "a.npy"))[0], torch.arange(3))
+    jsonl(folder / "a.jsonl")
+    assert len(columns.Jsonl(str(folder / "a.jsonl"), "a")) == 2
+
+
+def in_turn(tmp_path, monkeypatch, write, read):
+    """Returns what is read of a file of one name, size and time in two folders, by its name alone."""
+    held = []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder / "a", number)
+        os.utime(folder / "a", (1e9, 1e9))
+        monkeypatch.chdir(folder)
+        held.append(read("a"))
+    return [held[number][0] for number in range(2)]
+
+
+def test_tables_of_one_name_in_two_folders(tmp_path, monkeypatch):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def write(path, number):
+        parquet.write_table(pa.table({"x": [number]}), path)
+
+    def read(path):
+        return columns.Parquet(path, "x")
+
+    assert_same(in_turn(tmp_path, monkeypatch, write, read), [torch.tensor(0), torch.tensor(1)])
+    (tmp_path / "new").mkdir()
+    write(tmp_path / "new" / "a", 2)
+    os.utime(tmp_path / "new" / "a", (1e9, 1e9))
+    old = read("a")
+    (tmp_path / "new" / "a").replace(tmp_path / "1" / "a")
+    assert_same(read("a")[0], torch.tensor(2))
+    del old
+
+
+def test_shards_of_one_name_in_two_folders(tmp_path, monkeypatch):
+    def write(path, number):
+        with tarfile.open(path, "w") as file:
+            member = tarfile.TarInfo("1.txt")
+            member.size = 1
+            file.addfile(member, io.BytesIO(str(number).encode()))
+
+    assert in_turn(tmp_path, monkeypatch, write, lambda path: columns.Tar([path], "txt")) == [
+        "0",
+        "1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "read", [lambda path: columns.Tokens(path, 4), lambda path: columns.Jsonl(path, "a")]
+)
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match='pipe": it is a pipe or a device'):
+        read(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("kind", [columns.Npy, columns.Pt, columns.Audio, columns.Tar])
+def test_a_folder_is_named_as_one(tmp_path, kind):
+    with pytest.raises(IsADirectoryError):
+        kind([tmp_path])
 
 
 def test_errors_and_the_list_of_bad_samples_name_the_file(tmp_path):

@@ -143,7 +143,7 @@ def test_words_for_what_is_no_path_field_or_dtype(write, tmp_path):
     for field in (3, ("a", 0), None, [3]):
         with pytest.raises(TypeError, match="field is a key"):
             Jsonl(path, field)
-    with pytest.raises(ValueError, match="no path"):
+    with pytest.raises(ValueError, match="no file is given"):
         Jsonl([], "a")
     with pytest.raises(ValueError, match="a name twice"):
         Jsonl(path, ["a.b", ("a", "b")])

@@ -201,5 +201,8 @@ def test_words_for_urls_patterns_and_slices(tmp_path):
         Npy([path], rows=slice(0, 2, 2))
     with pytest.raises(ValueError, match="2 slices for 1 files"):
         Npy([path], rows=[slice(0, 1)] * 2)
+    np.save(tmp_path / "number.npy", np.float32(1))
+    with pytest.raises(OSError, match="its array has no dimensions, so it has no `rows`"):
+        Npy([tmp_path / "number.npy"], rows=slice(0, 1))
     with pytest.raises(OSError, match="no file"):
         Npy([])

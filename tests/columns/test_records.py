@@ -112,3 +112,16 @@ def test_a_file_that_is_truncated_later_is_an_error_and_others_are_read(tmp_path
     with pytest.raises(OSError, match=r"part-0\.bin"):
         column[2]
     assert column[4] == records["label"][4]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn])
+def test_dtypes_that_only_torch_has(tmp_path, dtype):
+    path = tmp_path / "a.bin"
+    path.write_bytes(bytes(range(32)))
+    whole = torch.frombuffer(bytearray(range(32)), dtype=dtype)
+    records = Records(path, (2,), dtype)
+    assert torch.equal(
+        torch.stack(list(records)).view(torch.uint8), whole.view(-1, 2).view(torch.uint8)
+    )
+    by_name = Records(path, (2,), str(dtype).removeprefix("torch."))
+    assert by_name[0].dtype == dtype

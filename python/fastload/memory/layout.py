@@ -38,6 +38,8 @@ def dtype_name(dtype: Any) -> str:
         TypeError: No dtype, or one whose elements no tensor can have.
         ValueError: Foreign byte order.
     """
+    if isinstance(dtype, str) and str(getattr(torch, dtype, None)) == f"torch.{dtype}":
+        return dtype  # NumPy does not know all of them
     if isinstance(dtype, torch.dtype):
         return str(dtype).removeprefix("torch.")
     found = np.dtype(dtype)

@@ -831,3 +831,33 @@ def test_later_epochs_are_torchs_also_of_a_loader_that_has_changed(change):
     loader = fastload.Loader(Cheap(), 8, shuffle=True)
     assert all(type(iter(loader)) is ConsumerIter for _ in range(3))
     assert loader._settled.shared is not None
+
+
+class Scaled(Dataset):
+    """Small tensors, of which a program makes the batches from the second epoch on."""
+
+    def __init__(self):
+        self.rows = torch.arange(128.0).reshape(64, 2)
+        self.factor = 1.0
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index] * self.factor
+
+
+def test_what_the_training_changes_within_an_epoch_is_in_the_next_batch():
+    def run(kind):
+        dataset = Scaled()
+        loader = kind(dataset, 8)
+        for number, batch in enumerate(batch for _ in range(3) for batch in loader):
+            yield batch
+            dataset.factor = float(number)
+
+    assert_same(list(run(fastload.Loader)), list(run(DataLoader)))
+    loader = fastload.Loader(Scaled(), 8)
+    assert_same([list(loader) for _ in range(3)], 3 * [list(DataLoader(Scaled(), 8))])
+    batches = iter(loader)
+    next(batches)
+    assert batches._maker._program is not None

@@ -152,8 +152,14 @@ class Maker:
         return pin_memory.pin_memory(batch, self._device) if self._pins else batch  # type: ignore[no-untyped-call]
 
     def _gathered(self, indices: Any) -> Any:
-        """Returns a batch by the program; by Python where that fails, for torch's errors."""
+        """Returns a batch by the program; by Python where that fails, for torch's errors.
+
+        By Python for the rest of the epoch once the dataset was changed within it.
+        """
         assert self._program is not None
+        if not self._reading.is_current():
+            self._program = None
+            return self.fetcher.fetch(indices)
         try:
             return self._program.batch(indices)
         except Exception:
@@ -220,7 +226,7 @@ class ConsumerIter(Resumable):
             draws=draws,
             lazy_images=self._lazy_images,
             program=program,
-            reading=self._reading,
+            reading=self._reading if program is None else loader._reading,
         )
         if shared is None:
             self._reset(loader, first_iter=True)

@@ -37,9 +37,13 @@ class KeptReading:
         self._lowered_at: Any = None
         """The state of all that the program depends on, beside the code."""
 
+    def is_current(self) -> bool:
+        """Returns true if the code was read, and nothing has changed since that the reading depends on."""
+        return self._sources is not None and self._sources.are_same()
+
     def code(self) -> Code:
         """Returns what the code shows."""
-        if self._sources is not None and self._sources.are_same():
+        if self.is_current():
             return self._code
         self._code, shallow = read_shallowly(self._dataset)
         self._sources = self._lowered_at = None
@@ -94,7 +98,7 @@ class _Sources:
         self.arrays = [each for each in held if type(each) in _ARRAYS and _is_readable(each)]
 
     def are_same(self) -> bool:
-        """Returns true if nothing has changed. Asked at each epoch: loops take half the time of generators."""
+        """Returns true if nothing has changed. Asked at each batch: loops take half the time of generators."""
         now = self._attributes
         if type(self._dataset).__mro__ is not self._classes or vars(self._dataset) is not now[0]:
             return False

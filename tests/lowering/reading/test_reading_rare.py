@@ -58,6 +58,7 @@ def attributes():
         "grid": np.arange(3.0 * N).reshape(3, N),
         "blocks": torch.arange(60.0 * N).reshape(3, N, 4, 5),
         "names": {"fine": 1},
+        "far": np.array(some(2**64 - 1, 1), np.uint64),
         "nothing": None,
         "three": 3,
     }
@@ -103,6 +104,13 @@ REFUSED = {
     "0.0 if self.flag[i] else [j := 1.0][0]": CHANGES,
     "self.blocks[(i, 0), :]": "an index by several values",
     "len(self.by_floats[i].items())": "dicts of several keys",
+    "self.which[0] is str(self.three)": "`is` of numbers, texts or containers",
+    "self.three is self.ones[0] + 2": "`is` of numbers, texts or containers",
+    "self.pairs[0] is tuple(self.rest[0])": "`is` of numbers, texts or containers",
+    "self.x[self.far[i]]": "an index of more than 63 bits",
+    "isinstance(self.blocks[0][i].shape, torch.Size)": "isinstance() with such classes",
+    "self.grid[:, i].squeeze(0)": "squeeze() of an axis that is longer",
+    "int(self.grid[:, i][:1])": "int() of an array with dimensions",
 }
 
 READ = [
@@ -117,6 +125,9 @@ READ = [
     "'%s %d' % (self.fine[i], i), '%s' % self.fine[i]",
     "self.a[i] if self.flag[i] else -1, self.helped(i) if self.flag[i] else 0",
     "{(j := 'a'): j}",
+    "isinstance(self.blocks[0][i].numpy(), np.ndarray), torch.is_tensor(self.blocks[0][i].numpy())",
+    "self.flag[0] is True, self.three is not None, self.x.dtype is torch.float32, self.a is None",
+    "self.grid[:, i, None].squeeze(1), self.grid[:, i, None].squeeze(axis=-1)",
     "self.blocks[1][i].dim(), self.x[i].dim(), self.blocks[2][i].numel(), self.x[i].numel()",
     "self.x[i] if hasattr(self, 'x') and not hasattr(self, 'y') else 1, getattr(self, 'three', 4)",
 ]

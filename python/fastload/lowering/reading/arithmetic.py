@@ -183,6 +183,9 @@ def _inverted(truths: Any, symbol: str) -> Any:
 def _is(left: Any, right: Any) -> Any:
     value, other = (left, right) if isinstance(left, Each) else (right, left)
     if not isinstance(value, Each):
+        kinds = {type(left), type(right)}
+        if not kinds & {bool, type(None)} and kinds & (SIMPLE | _CONTAINERS):
+            refuse("`is` of numbers, texts or containers, of which Python may share some")
         return left is right
     if other is not None:
         refuse("`is` of values that differ between samples is not known")

@@ -134,6 +134,8 @@ def _places(key: Any, array: Any) -> np.ndarray[Any, Any]:
         if is_index and (not key.is_torch or type(array) is torch.Tensor):
             places = np.asarray(key.view)
             places = places if key.picks is None else places[key.picks]
+            if key.dtype == np.uint64 and places.max() > np.iinfo(np.int64).max:
+                refuse("an index of more than 63 bits")
             return places.astype(np.int64)
     if isinstance(key, Objects) and key.kinds == {int}:
         return np.asarray(key.values)

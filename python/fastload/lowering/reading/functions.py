@@ -53,6 +53,8 @@ def _number(kind: type) -> Callable[..., Any]:
         if kind is int and isinstance(value, Index):
             return value
         if isinstance(value, Rows) and not value.is_python:
+            if value.ndim and not value.is_torch and kind is not bool:
+                refuse(f"{kind.__name__}() of an array with dimensions is not known")
             value = number(value)
             if kind is not bool and value.dtype == (np.int64 if kind is int else np.float64):
                 return value
@@ -82,7 +84,8 @@ def _dict(reader: Any, *arguments: Any, **named: Any) -> Any:
 
 def _isinstance(_: Any, value: Any, kinds: Any) -> bool:
     wanted = kinds if type(kinds) is tuple else (kinds,)
-    if not all(type(kind) is type or kind is torch.Tensor for kind in wanted):
+    are_known = all(type(kind) is type or kind is torch.Tensor for kind in wanted)
+    if not are_known or torch.Size in wanted:  # a shape is read as a tuple
         refuse("isinstance() with such classes is not known")
     found = _kinds_of(value)
     answers = {any(kind in each.__mro__ for kind in wanted) for each in found}
@@ -101,7 +104,10 @@ def _kinds_of(value: Any) -> set[type]:
             return {{"i": int, "f": float, "b": bool}[value.dtype.kind]}
         if value.is_torch:
             return {torch.Tensor}
-        return {type(value.dtype.type())} if value.is_scalar else {type(value.owner)}
+        if value.is_scalar:
+            return {type(value.dtype.type())}
+        owner = type(value.owner)  # a memory map, whose class its rows keep in some operations only
+        return {np.ndarray, owner} if issubclass(owner, np.ndarray) else {np.ndarray}
     if isinstance(value, _OURS):
         refuse(f"isinstance() of {described(value)} is not known")
     return {type(value)}

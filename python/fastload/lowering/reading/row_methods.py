@@ -64,6 +64,12 @@ def _squeeze(rows: Rows, dim: int | None = None) -> Rows:
     return of_rows(rows, key) if drop else rows
 
 
+def _squeeze_array(rows: Rows, axis: int | None = None) -> Rows:
+    if axis is not None and rows.shape[_int(axis)] != 1:
+        refuse("squeeze() of an axis that is longer than 1")
+    return _squeeze(rows, axis)
+
+
 def _permute(rows: Rows, *dims: Any) -> Rows:
     dims = dims[0] if len(dims) == 1 and type(dims[0]) in (tuple, list) else dims
     order = [range(rows.ndim)[_int(dim)] for dim in dims]
@@ -152,11 +158,15 @@ _OF_BOTH: dict[str, Callable[..., Rows]] = {
     "item": number,
     "ravel": _flatten,
     "reshape": _reshape,
-    "squeeze": _squeeze,
     "tolist": _tolist,
     "transpose": _transpose,
 }
-_OF_ARRAYS: dict[str, Callable[..., Rows]] = {**_OF_BOTH, "astype": _astype, "copy": _copied}
+_OF_ARRAYS: dict[str, Callable[..., Rows]] = {
+    **_OF_BOTH,
+    "astype": _astype,
+    "copy": _copied,
+    "squeeze": _squeeze_array,
+}
 _OF_TENSORS: dict[str, Callable[..., Rows]] = {
     **_OF_BOTH,
     "float": _caster(torch.float32),
@@ -172,6 +182,7 @@ _OF_TENSORS: dict[str, Callable[..., Rows]] = {
     "type": cast,
     **dict.fromkeys(("clone", "contiguous", "cpu", "detach"), _same),
     "numpy": _numpy,
+    "squeeze": _squeeze,
     "add": _calculator("+"),
     "sub": _calculator("-"),
     "mul": _calculator("*"),

@@ -167,6 +167,7 @@ class Red(JpegImagePlugin.JpegImageFile):
 
 REPLACED = {
     "pil_loader": (torchvision.datasets.folder, "pil_loader", red),
+    "its code": (torchvision.datasets.folder.pil_loader, "__code__", red.__code__),
     "open": (Image, "open", red),
     "functional": (v1.functional, "resize", red),
     "on Pillow": (v1._functional_pil, "resize", red),

@@ -11,6 +11,8 @@ import sys
 from importlib import metadata, util
 from typing import Any, TypedDict
 
+from fastload.registry import has_own_code
+
 _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
 _BYTES = ("L", "P", "LA", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
@@ -102,9 +104,11 @@ def replaced() -> str | None:
     if image is None:
         return None
     own = vars(image.Image)
-    functions = {"open": image.open} | {f"Image.{name}": own.get(name) for name in _METHODS}
+    functions = {name: vars(image).get(name) for name in ("open", "fromarray")}
+    functions |= {f"Image.{name}": own.get(name) for name in _METHODS}
     for name, function in functions.items():
-        if getattr(function, "__globals__", None) is not vars(image):
+        is_pillows = getattr(function, "__globals__", None) is vars(image)
+        if not is_pillows or not has_own_code(function):
             return f"PIL.Image.{name}"
     for kind in _FORMATS:
         factory = image.OPEN.get(kind, (None,))[0]

@@ -234,6 +234,8 @@ def _stub(fp, mode="r", formats=None):  # type: ignore[no-untyped-def] # noqa: A
 
 _swap = Swap(Image.open, _stub)
 _open: Any = _swap.original
+_FILES = frozenset({Image.__file__, __file__})
+"""The files of the code that `PIL.Image.open` has unless a user has replaced it."""
 
 
 def install() -> bool:
@@ -246,9 +248,8 @@ def install() -> bool:
     own = vars(Image.Image)
     has_pixels = isinstance(own.get("im"), property)
     are_pillows = all(
-        getattr(method, "__code__", None) is not None
-        and method.__code__.co_filename == Image.__file__
-        for method in (_open, *(own[name] for name in _RECORDED))
+        getattr(method, "__code__", None) is not None and method.__code__.co_filename in _FILES
+        for method in (Image.open, *(own[name] for name in _RECORDED))
     )
     if not has_pixels or not are_pillows or Image.open is not _swap.function:
         return False

@@ -1,5 +1,6 @@
 """Where code does not mean what it seems to: read exactly, or refused."""
 
+import functools
 import importlib.util
 import linecache
 import textwrap
@@ -11,6 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms as v1
+from torchvision.datasets import folder
 
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
@@ -546,6 +548,11 @@ class Joined(Pictures):
         return self.transform(image)
 
 
+class Loaded(Pictures):
+    def __getitem__(self, index):
+        return self.transform(folder.default_loader(f"{self.root}/{index:02d}.png"))
+
+
 class InMemory(Held):
     def __getitem__(self, index):
         return self.transform(PIL.Image.fromarray(self.images[index])), self.labels[index]
@@ -568,6 +575,28 @@ def test_pictures_are_decoded_natively(pictures):
     refused(Pictures(*pictures), "a sample has a picture in it")
     refused(Pictures(*pictures, lambda image: image), "a lambda is not read")
     refused(Pictures(*pictures, v1.FiveCrop(2)), "FiveCrop is Python code")
+
+
+def black(*_arguments):
+    from PIL import Image
+
+    return Image.new("RGB", (9, 9))
+
+
+REPLACED = {
+    "pil_loader": (folder, "pil_loader", black),
+    "wrapped": (folder, "default_loader", functools.wraps(folder.default_loader)(black)),
+    "code": (folder.pil_loader, "__code__", black.__code__),
+    "Pillow's": (PIL.Image.open, "__code__", black.__code__),
+}
+
+
+@pytest.mark.parametrize("replaced", REPLACED.values(), ids=REPLACED)
+def test_pictures_of_replaced_loaders_are_theirs(replaced, pictures, monkeypatch):
+    dataset = Loaded(*pictures, v1.ToTensor())
+    same(dataset)
+    monkeypatch.setattr(*replaced)
+    same(dataset, "process")
 
 
 class Branched(Held):

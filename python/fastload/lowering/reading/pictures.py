@@ -48,9 +48,10 @@ def maker(function: Any) -> str | None:
         return found[0] if found and function.__name__ == found[0] else None
     loaders = [getattr(folder, each, None) for each in ("pil_loader", "default_loader")]
     is_loader = any(function is each for each in loaders if each is not None)
-    if is_loader and getattr(function, "__module__", "") == "torchvision.datasets.folder":
-        return "loader" if sys.modules["torchvision"].get_image_backend() == "PIL" else None
-    return None
+    if not is_loader:
+        return None
+    registry.check_functions("torchvision", "torchvision.datasets.folder")
+    return "loader" if sys.modules["torchvision"].get_image_backend() == "PIL" else None
 
 
 def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]) -> Any:

@@ -280,6 +280,24 @@ def test_what_is_raised_is_pillows(folder):
         assert str(got.value) == str(expected.value)
 
 
+def test_a_damaged_picture_whose_error_is_caught_leaves_its_sample(folder):
+    class Marked(Files):
+        def __getitem__(self, index):
+            image, is_whole = Image.open(self.paths[index]), True
+            try:
+                image.load()
+            except OSError:
+                is_whole = False
+            return image, is_whole
+
+    eager, waited = Marked(folder), samples.waited(Marked(folder))
+    for index in (2, 3):
+        (expected, was_whole), (image, is_whole) = eager[index], waited[index]
+        assert type(image) is type(expected)
+        assert is_whole == was_whole == (index == 2)
+    assert vars(image).keys() == vars(expected).keys()
+
+
 def test_tracebacks_are_what_they_are_without_waiting(folder):
     class Missing(Files):
         def __getitem__(self, index):

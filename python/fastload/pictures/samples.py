@@ -92,7 +92,11 @@ class _Samples:
                     if not source.runs:
                         source.check()
             if making.sources or making.opened > opened:
-                _finish(sample)
+                try:
+                    _finish(sample)
+                except Exception:  # the sample has caught Pillow's own, and keeps the picture
+                    making.failed = True
+                    raise
         except (Exception, self._source.Late):
             if not making.failed:
                 raise

@@ -1,5 +1,6 @@
 """Rows whose elements are converted while they are copied; NumPy and the datasets themselves are the oracle."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -203,3 +204,20 @@ def test_numpy_raises_where_it_is_told_to():
             lower(dataset)
         with pytest.raises(RuntimeWarning):
             list(Loader(dataset, batch_size=4))
+
+
+def test_what_was_computed_is_computed_again_where_numpy_is_told_to_raise():
+    dataset = made("return self.x[i] / self.zero > 1", {"x": np.arange(1, 65), "zero": 0}, 64)
+    loader = Loader(dataset, 8, **SIZES)
+    with np.errstate(all="ignore"):
+        assert_same(list(loader), list(DataLoader(dataset, 8)))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        list(loader)
+    with warnings.catch_warnings():
+        for action, outcome in (
+            ("ignore", contextlib.nullcontext()),
+            ("error", pytest.raises(RuntimeWarning)),
+        ):
+            warnings.simplefilter(action)
+            with outcome:
+                list(loader)

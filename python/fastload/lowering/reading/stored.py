@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import math
 import operator
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -208,7 +209,8 @@ class Stored:
             return column_of(rows.run(rows.view))
 
         keys = tuple(step.key for step in rows.steps)
-        settings = keys, str(rows.view.dtype), str(rows.dtype), tuple(rows.view.shape)
+        may_raise = np.geterr(), tuple(warnings.filters)
+        settings = keys, str(rows.view.dtype), str(rows.dtype), tuple(rows.view.shape), may_raise
         if rows.is_ours:
             place = f"computed {memory_of(rows.view)[:-1]}"
             return self.memo.of_objects(place, (rows.owner,), make, settings)

@@ -251,18 +251,18 @@ class Uneven(Ready):
 def test_a_native_batch_that_python_collates_is_made_again_after_ctrl_c_alone(
     error, made, monkeypatch
 ):
-    make, calls = NativeIter._fetch, []
+    make, calls = NativeIter._again, []
 
-    def interrupted(self: NativeIter) -> Callable[[Any], Any]:
-        def fetch(task: Any) -> Any:
+    def interrupted(self: NativeIter, *, repeats: bool) -> Callable[..., Any]:
+        def again(task: Any, *place: int) -> Any:
             calls.append(task)
             if len(calls) == 1:
                 raise error
-            return make(self)([0, 1])
+            return make(self, repeats=repeats)([0, 1], *place)
 
-        return fetch
+        return again
 
-    monkeypatch.setattr(NativeIter, "_fetch", interrupted)
+    monkeypatch.setattr(NativeIter, "_again", interrupted)
     batches = iter(fastload.Loader(Uneven(), 2, collate_fn=default_data_collator))
     assert next(batches)["row"].shape == (2, 3)
     with pytest.raises(error):

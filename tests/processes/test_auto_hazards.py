@@ -284,6 +284,19 @@ def test_circles_and_long_lists_end():
     assert why_one_process(is_forked=True, dataset=ring) is None
 
 
+def test_files_beside_many_records_are_found(tmp_path):
+    boxes = [{"box": [[number]], "size": [number]} for number in range(20)]
+    records = [[{"id": [number], "boxes": [dict(each) for each in boxes]}] for number in range(600)]
+    index = {number: [number] for number in range(40)}
+    with (tmp_path / "file").open("wb") as file:
+        deep = Held([Held([Held([Held([lambda: file])])])])
+        last = [records, index | {40: file}]
+        for held in ([file, records], [records, file], last, [*last, logging.getLogger()]):
+            assert "an open file" in why_one_process(is_forked=True, dataset=Held(held))
+        for held in ([deep, records], [records, deep]):
+            assert "an open file" in why_one_process(is_forked=True, dataset=Held(held))
+
+
 def test_files_of_hdf5_are_found(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "file", "w") as file:

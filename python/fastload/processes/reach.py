@@ -11,8 +11,6 @@ import contextlib
 import dis
 import functools
 import gc
-import itertools
-import os
 import random
 import sys
 import types
@@ -34,6 +32,7 @@ __all__ = [
     "changed_by_iterating",
     "entries",
     "functions_of",
+    "globals_in",
     "globals_set_by",
     "is_own_generator",
     "is_users_class",
@@ -41,7 +40,6 @@ __all__ = [
     "names_in",
     "parts",
     "parts_of_class",
-    "reads_descriptors",
     "stored",
 ]
 
@@ -65,8 +63,6 @@ _GENERATORS = (
     *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
     *(np.random.SeedSequence, random.Random, torch.Generator, torch.quasirandom.SobolEngine),
 )
-_READ_ON = ("fdopen", "lseek", "read", "readv", "sendfile")
-"""Functions of `os` for which the position of a descriptor matters, or that change it."""
 CACHED = type(functools.lru_cache(len))
 """The class of functions that `functools.lru_cache` has wrapped."""
 _OF_PROCESS = (random._inst, np.random.mtrand._rand, torch.default_generator)
@@ -249,31 +245,6 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
     """Yields the names of globals and attributes in a function's code, and in the code within it."""
     for code in codes_in(function.__code__):
         yield from code.co_names
-
-
-def reads_descriptors(function: types.FunctionType) -> bool:
-    """Returns true if a function reads on from descriptors, by functions of `os`."""
-    names = function.__globals__
-    reads = [vars(os)[name] for name in _READ_ON if name in vars(os)]
-    found = [names.get(name) for name in globals_in(function)]
-    found += [
-        vars(os).get(attribute)
-        for code in codes_in(function.__code__)
-        for name, attribute in _attributes_of_globals(code)
-        if names.get(name) is os
-    ]
-    return any(each is one for each in found for one in reads)
-
-
-@functools.lru_cache(maxsize=1024)
-def _attributes_of_globals(code: types.CodeType) -> frozenset[tuple[str, str]]:
-    """Returns the names of globals in code, with the attributes that it takes from them at once."""
-    pairs = itertools.pairwise(dis.get_instructions(code))
-    return frozenset(
-        (one.argval, other.argval)
-        for one, other in pairs
-        if one.opname == "LOAD_GLOBAL" and other.opname in ("LOAD_ATTR", "LOAD_METHOD")
-    )
 
 
 def globals_in(function: types.FunctionType) -> set[str]:

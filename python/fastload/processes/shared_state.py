@@ -7,6 +7,7 @@ user's.
 """
 
 import argparse
+import collections
 import io
 import logging
 import os
@@ -15,6 +16,7 @@ import stat
 import sys
 import threading
 import types
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any
@@ -25,6 +27,7 @@ from torch.utils.data import IterableDataset
 
 from fastload.lowering.reading.attributes import all_stored
 from fastload.machine.libraries import is_library
+from fastload.processes.code_hazards import reads_descriptors, reads_stdin, removes_files
 from fastload.processes.reach import (
     ATOMS,
     LONG,
@@ -36,13 +39,15 @@ from fastload.processes.reach import (
     names_in,
     parts,
     parts_of_class,
-    reads_descriptors,
     stored,
 )
 
 __all__ = ["hazard", "is_iterator", "why_one_process"]
 
 _MANY = 10_000
+_SHORT = 32
+"""Entries of containers with more wait until everything else was looked at."""
+_CONTAINERS: tuple[Any, ...] = (list, tuple, dict, set, frozenset, collections.deque)
 
 _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
@@ -60,6 +65,7 @@ _LEADS_TO = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
 """Classes of functions, whose generators are drawn from when they are called."""
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 """Classes of Python's that hold attributes for the user."""
+_STDIN = "the standard input, which worker processes do not have"
 _IS_GENERATOR = "is a random generator, of which each worker would have a copy"
 _MASKS = ("transformers.data.data_collator", "DataCollatorForLanguageModeling")
 """The module and the name of a collator that may draw from a generator of its own."""
@@ -124,14 +130,41 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         **things: What workers would be given, by name.
     """
     met, generators = set[int](), _Generators()
-    waiting = [(thing, name) for name, thing in reversed(things.items())]
-    while waiting and len(met) < _MANY:
-        thing, path = waiting.pop()
-        kind = type(thing)
-        is_numbers = kind is np.ndarray and not thing.dtype.hasobject
-        if kind in ATOMS or is_numbers or id(thing) in met:
+    waiting, long = collections.deque[tuple[Any, str]](), list[tuple[Any, str]]()
+    is_stream = issubclass(type(things.get("dataset")), IterableDataset)
+
+    def wait(found: Iterable[tuple[Any, str]]) -> None:
+        for thing, path in found:
+            kind = type(thing)
+            is_numbers = kind is np.ndarray and not thing.dtype.hasobject
+            if kind in ATOMS or is_numbers or id(thing) in met:
+                continue
+            if len(met) >= _MANY:
+                return
+            met.add(id(thing))
+            waiting.append((thing, path))
+
+    def wait_for_parts(thing: Any, path: str) -> None:
+        if len(met) >= _MANY:
+            return
+        skipped = _OF_THEIRS if any(each in type(thing).__mro__ for each in _OF_THREADS) else ()
+        wait(
+            (part, place)
+            for part, place in parts(thing, path)
+            if type(part) not in skipped and not generators.note(thing, part, place)
+        )
+
+    wait((thing, name) for name, thing in things.items())
+    while waiting or long:
+        if not waiting:
+            for each in long:
+                wait_for_parts(*each)
+            long.clear()
             continue
-        met.add(id(thing))
+        thing, path = waiting.popleft()
+        kind = type(thing)
+        if thing is sys.stdin or thing is sys.__stdin__:
+            return f"{path} is {_STDIN}"
         if _is_everybodys(thing):
             continue
         if is_own_generator(thing):
@@ -144,17 +177,21 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             return f"{path} is {what}"
         if kind is types.FunctionType and not is_library(thing.__code__.co_filename):
             generators.names.update(names_in(thing))
+            if reads_stdin(thing):
+                return f"{path} reads {_STDIN}"
+            if is_stream and removes_files(thing):
+                return f"{path} removes or moves files, which cannot be read again"
         if issubclass(kind, IterableDataset) and not is_users_class(kind):
             generators.streams.append(path)
-        skipped = _OF_THEIRS if any(each in kind.__mro__ for each in _OF_THREADS) else ()
-        for part, place in parts(thing, path):
-            if type(part) not in skipped and not generators.note(thing, part, place):
-                waiting.append((part, place))
+        if _is_long(thing):
+            long.append((thing, path))
+        else:
+            wait_for_parts(thing, path)
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
             if (name := _descriptor(thing)) is not None:
                 return f"{path}.{name} is the descriptor of an open file, whose position moves"
-            waiting.extend(parts_of_class(kind))
+            wait(parts_of_class(kind))
     drawn_from = generators.drawn_from()
     return None if drawn_from is None else f"{drawn_from} {_IS_GENERATOR}"
 
@@ -192,6 +229,13 @@ class _Generators:
         return None
 
 
+def _is_long(thing: Any) -> bool:
+    """Returns true if an object is a container of more than a few entries."""
+    kind = type(thing)
+    base = next((each for each in _CONTAINERS if issubclass(kind, each)), None)
+    return kind is np.ndarray or (base is not None and base.__len__(thing) > _SHORT)
+
+
 def _descriptor(thing: Any) -> str | None:
     """Returns the name of an attribute with an open file's descriptor, if the code of its class reads on from some."""
     kind = type(thing)
@@ -220,8 +264,8 @@ def _is_seeded_collator(thing: Any) -> bool:
 
 
 def _is_everybodys(thing: Any) -> bool:
-    """Returns true if an object is the process's own: a logger, or a standard stream."""
-    streams = sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__
+    """Returns true if an object is the process's own: a logger, or a stream that it writes to."""
+    streams = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
     return logging.Logger in type(thing).__mro__ or any(thing is stream for stream in streams)
 
 

@@ -6,16 +6,21 @@ import functools
 import io
 import itertools
 import logging
+import mmap
 import os
 import queue
+import re
 import sqlite3
 import sys
 import tarfile
 import threading
+import weakref
 import zipfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import torch
 
@@ -93,6 +98,10 @@ def held(tmp_path):
             "iterator": (iter([1]), "an iterator"),
             "counter": (itertools.count(), "an iterator"),
             "rows": (csv.reader(text), "an iterator"),
+            "array": (np.ones(2).flat, "an iterator"),
+            "numbered": (np.ndenumerate(np.ones(2)), "an iterator"),
+            "elements": (ElementTree.iterparse(io.BytesIO(b"<a/>")), "an iterator"),
+            "matches": (re.compile("a").scanner("a"), "an iterator"),
         }
         database.close()
 
@@ -262,6 +271,7 @@ def test_what_is_closed_or_in_memory_is_left_alone(tmp_path):
     harmless = [
         *(closed, zipped, tar, over, database, io.BytesIO(b"a"), io.StringIO("a")),
         *(threading.Lock(), threading.RLock(), done, happened, ThreadPoolExecutor(1)),
+        *(weakref.proxy(sys.stdout), ElementTree.Element("a"), mmap.mmap(-1, 1)),
         *(torch.nn.Linear(2, 2), torch.default_generator, torch.rand(2)),
         *(logging.getLogger("fastload"), sys.stdout, sys, print, range(3), tmp_path),
     ]
@@ -304,6 +314,31 @@ def test_files_of_hdf5_are_found(tmp_path):
         for each in (file, values, file["/"]):
             assert "an HDF5 file" in why_one_process(is_forked=True, dataset=Held(each))
     assert why_one_process(is_forked=True, dataset=Held([file, values])) is None
+
+
+def test_readers_of_arrow_over_open_files_are_found(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"a": [1, 2]})
+    pq.write_table(table, tmp_path / "parquet")
+    with pa.ipc.new_file(str(tmp_path / "arrow"), table.schema) as writer:
+        writer.write_table(table)
+    content = io.BytesIO((tmp_path / "parquet").read_bytes())
+    mapped = pa.memory_map(str(tmp_path / "parquet"))
+    with (tmp_path / "parquet").open("rb") as file, (tmp_path / "arrow").open("rb") as arrow:
+        on_disk = pa.OSFile(str(tmp_path / "parquet"))
+        for each in (pq.ParquetFile(file), pa.PythonFile(file), pa.ipc.open_file(arrow), on_disk):
+            found = why_one_process(is_forked=True, dataset=Held(each))
+            assert (
+                found
+                == "dataset.value is a reader of an open file, whose position workers would share"
+            )
+        on_disk.close()
+        for each in (table.to_reader(), pq.ParquetFile(tmp_path / "parquet").iter_batches()):
+            assert "an iterator" in why_one_process(is_forked=True, dataset=Held(each))
+    harmless = [table, table["a"], table.schema, mapped, on_disk, pa.PythonFile(content)]
+    harmless += [pq.ParquetFile(each) for each in (tmp_path / "parquet", mapped, content)]
+    assert why_one_process(is_forked=True, dataset=Held(harmless)) is None
 
 
 def test_databases_of_lmdb_are_found(tmp_path):

@@ -168,6 +168,7 @@ STREAMS = {
     "a generator that is made once": (types.SimpleNamespace, lambda: begin_with),
     "slots": (Slotted, lambda: Slotted.next),
     "an iterator": (Endless, lambda: next),
+    "an iterator of C code": (lambda: np.arange(100).flat, lambda: next),
     "a dict": (lambda: {"epoch": 0}, lambda: count),
     "an ordered dict": (lambda: collections.OrderedDict(epoch=0), lambda: count),
     "a class made from dict": (lambda: Counts(epoch=0), lambda: count),

@@ -8,14 +8,17 @@ user's.
 
 import argparse
 import collections
+import gc
 import io
 import logging
 import os
 import queue
+import re
 import stat
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
@@ -25,7 +28,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 
-from fastload.lowering.reading.attributes import all_stored
+from fastload.lowering.reading.attributes import all_stored, of_class
 from fastload.machine.libraries import is_library
 from fastload.processes.code_hazards import reads_descriptors, reads_stdin, removes_files
 from fastload.processes.reach import (
@@ -66,6 +69,8 @@ _LEADS_TO = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 """Classes of Python's that hold attributes for the user."""
 _STDIN = "the standard input, which worker processes do not have"
+_SCANNER = type(re.compile("").scanner(""))  # type: ignore[attr-defined]
+"""The class of a regular expression's matches one after the other."""
 _IS_GENERATOR = "is a random generator, of which each worker would have a copy"
 _MASKS = ("transformers.data.data_collator", "DataCollatorForLanguageModeling")
 """The module and the name of a collator that may draw from a generator of its own."""
@@ -302,9 +307,9 @@ def hazard(thing: Any) -> str | None:
         is_over = threading.Event in mro and threading.Event.is_set(thing)
         seen = f"{signal}, which workers would not see when a thread of this process signals it"
         return seen if not is_over and _has_threads() else None
-    if is_iterator(kind):
-        return "an iterator, of which each worker would have a copy"
-    return _opened(thing)
+    if (opened := _opened(thing)) is not None:
+        return opened
+    return "an iterator, of which each worker would have a copy" if is_iterator(kind) else None
 
 
 def _opened(thing: Any) -> str | None:
@@ -315,7 +320,27 @@ def _opened(thing: Any) -> str | None:
             library = "lmdb"  # whose classes say that they are Python's own
         if library in _HANDLES and each.__name__ in _CLASSES:
             return None if _is_left_closed(thing) else f"{_HANDLES[library]} that is open"
+        if library == "pyarrow" and _shares_position(thing):
+            return "a reader of an open file, whose position workers would share"
     return None
+
+
+def _shares_position(thing: Any) -> bool:
+    """Returns true if an object of Arrow's reads on from an open file; false of memory and of memory maps.
+
+    What is behind a reader of its own file format it does not tell.
+    """
+    arrow, kind = sys.modules["pyarrow"], type(thing)
+    if issubclass(kind, arrow.ipc.RecordBatchFileReader):
+        return True
+    if kind.__name__ == "ParquetFile":
+        opened = all_stored(thing).get("_close_source") is False  # by the user
+        sources = gc.get_referents(all_stored(thing).get("reader"))
+    else:
+        opened = issubclass(kind, arrow.NativeFile) and not arrow.NativeFile.closed.__get__(thing)
+        sources = [thing, *gc.get_referents(thing)]
+    in_memory = io.BytesIO, arrow.BufferReader, arrow.MemoryMappedFile
+    return opened and not any(issubclass(type(each), in_memory) for each in sources)
 
 
 def _is_left_closed(thing: Any) -> bool:
@@ -351,5 +376,9 @@ def _has_threads() -> bool:
 
 
 def is_iterator(kind: type) -> bool:
-    """Returns true if objects of a class are iterators of Python's own."""
-    return kind.__module__ in ("builtins", "itertools", "_csv") and "__next__" in vars(kind)
+    """Returns true if objects of a class are iterators of C code, whose position nobody sees; files are none."""
+    step = of_class(kind, "__next__")
+    is_c = step is not None and type(step) is not types.FunctionType
+    return kind is _SCANNER or (
+        is_c and kind not in weakref.ProxyTypes and of_class(kind, "read") is None
+    )

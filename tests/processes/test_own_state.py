@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import random
+import tempfile
 
 import numpy as np
 import pytest
@@ -439,3 +440,18 @@ def test_others_have_workers(make):
     dataset = make()
     assert not changed_by_iterating(dataset)
     assert lanes.choose(Loader(dataset, 4)).lane == "process"
+
+
+class Temporary(Own):
+    def value(self, index):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"1")
+        return os.getpid()
+
+
+def test_names_of_temporary_files_are_drawn_in_workers(monkeypatch):
+    monkeypatch.setattr(tempfile, "_name_sequence", None)
+    for _ in range(2):  # also where this process has drawn some
+        makers = set(torch.cat(list(Loader(Temporary(), 4))).tolist())
+        assert os.getpid() not in makers
+        tempfile.NamedTemporaryFile().close()

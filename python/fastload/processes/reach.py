@@ -13,6 +13,7 @@ import functools
 import gc
 import random
 import sys
+import tempfile
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -180,6 +181,8 @@ def is_own_generator(thing: Any) -> bool:
     kind = type(thing)  # which, unlike `isinstance`, runs nothing of the object's
     if not issubclass(kind, _GENERATORS) or issubclass(kind, random.SystemRandom):
         return False
+    if thing is getattr(getattr(tempfile, "_name_sequence", None), "_rng", None):
+        return False  # which draws names of temporary files, other ones in each process
     return not any(thing is each for each in _OF_PROCESS)
 
 

@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import random
+import time
 import types
 
 import numpy as np
@@ -17,6 +18,8 @@ import torch
 from torch.utils.data import ChainDataset, DataLoader, IterableDataset
 
 from fastload import Loader
+from fastload.iterators.cost import Evidence
+from fastload.processes.changes import Changes, _Container
 
 SHARED = [0]
 POSITION = 0
@@ -260,6 +263,46 @@ def test_a_change_is_seen_wherever_it_is_made(make, size, options, caplog):
         assert epochs(Loader(make(), size, **options)) == expected
     [said] = [each.getMessage() for each in caplog.records]
     assert "state, of which a worker has a copy" in said
+
+
+class Long(Late):
+    """Has long lists, of which the last one changes behind its first batches."""
+
+    def __init__(self, at):
+        self.at = at
+        self.lists = [[f"{name}/{number}" for number in range(900)] for name in range(10)]
+
+    def __iter__(self):
+        for value in range(200):
+            os.getpid()
+            if value == self.at:
+                self.lists[-1][-1] += "0"
+            yield value + 1_000 * len(self.lists[-1][-1])
+
+
+@pytest.mark.parametrize("at", [0, 64, 120, 199])
+def test_a_change_in_long_lists_is_seen_in_the_end(at):
+    assert epochs(Loader(Long(at), 4)) == epochs(DataLoader(Long(at), 4))
+
+
+def test_long_lists_are_looked_at_behind_few_batches(monkeypatch):
+    looks = collections.Counter()
+    entries = _Container._entries
+    counted = lambda it: looks.update([it.path]) or entries(it)  # noqa: E731
+    changes = Changes(Long(0), None, goes_on=True)
+    monkeypatch.setattr(_Container, "_entries", counted)
+    for _ in range(320):
+        assert not changes.changed()
+    assert looks["dataset.lists"] == 320
+    assert looks["dataset.lists[9]"] == 16 + 19
+
+
+def test_to_look_for_changes_is_no_part_of_making_a_batch(monkeypatch):
+    costs = []
+    monkeypatch.setattr(Evidence, "made", lambda _, cost: costs.append(cost.wall_s))
+    monkeypatch.setattr(Changes, "changed", lambda *_, **__: time.sleep(0.2) or "")
+    assert len(list(Loader(Long(None), 100))) == 2
+    assert 0 < max(costs) < 0.2
 
 
 class Opens(Late):

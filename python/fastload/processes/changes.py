@@ -43,6 +43,10 @@ _MANY = 500
 """Objects found after this many others are not watched."""
 _SHORT = 32
 """What containers of more entries hold is not watched, but for the entries themselves."""
+_FEW = 256
+"""Values, nearest first, that are looked at behind every batch of a stream."""
+_OFTEN = 16
+"""First batches of a stream behind which all others are looked at, too; later behind one of as many, and the last."""
 _SMALL_BYTES = 4_096
 """Larger arrays are not watched."""
 _LARGE_ROW = 1 << 20
@@ -97,13 +101,23 @@ class Changes:
                 if not isinstance(each, _Rows) or each.count >= length
             ]
         self._filled = [each for each in self._watched if isinstance(each, _Rows | _Container)]
+        totals = itertools.accumulate(each.size for each in self._watched)
+        self._near = self._watched[: sum(total <= _FEW for total in totals)]
+        self._looks = 0
         gc.freeze()  # `gc.get_objects` then returns what is made from here on
 
-    def changed(self) -> str:
-        """Returns the paths of what has changed, as a list in words; empty if nothing has."""
+    def changed(self, *, is_last: bool = False) -> str:
+        """Returns the paths of what has changed, as a list in words; empty if nothing has.
+
+        Args:
+            is_last: True if no other batch follows.
+        """
         paths: list[str] = []
+        self._looks += 1
+        is_due = is_last or self._looks <= _OFTEN or self._looks % _OFTEN == 0
+        watched = self._watched if is_due else self._near
         with self._guarded():
-            paths = list(dict.fromkeys(path for each in self._watched for path in each.changed()))
+            paths = list(dict.fromkeys(path for each in watched for path in each.changed()))
         more = len(paths) - _MOST_NAMED
         return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -139,7 +153,7 @@ class Changes:
         try:
             yield
         except Exception:
-            self._watched, self._filled = [], []
+            self._watched, self._near, self._filled = [], [], []
 
 
 def _watched(
@@ -234,6 +248,7 @@ class _Named:
     ) -> None:
         self._prefix, self._read, self._were = prefix, read, read()
         self._goes_on = goes_on
+        self.size = len(self._were)
 
     def changed(self) -> Iterator[str]:
         """Yields the paths of the values that have changed."""
@@ -291,6 +306,7 @@ class _Rows:
         self._array, self._picks = array, picks[:_FEW_ROWS]
         self._times = len(picks) / max(1, len(self._picks))
         self._were = self._now()
+        self.size = len(self._were)
 
     def _now(self) -> list[bytes]:
         return [self._array[each].tobytes() for each in self._picks]
@@ -330,6 +346,7 @@ class _Container:
         self._goes_on = goes_on
         self._thing, self._picks = thing, picks
         self._were = self._entries()
+        self.size = len(self._were)
 
     def changed(self) -> Iterator[str]:
         """Yields the path if entries have changed, other than by files that were opened; not of a function's cache."""
@@ -360,6 +377,12 @@ class _Container:
     def new_values(self) -> list[Any]:
         """Returns what is in the container in place of its earlier entries, or beside them."""
         now, were = self._entries(), self._were
+        if (
+            len(now) == len(were)
+            and now[0] == were[0]
+            and all(map(operator.is_, now[1:], were[1:]))
+        ):
+            return []  # without Python's code for each entry
         if now[0] != were[0] and issubclass(type(self._thing), dict):
             values = reversed(list(entries(self._thing) or ()))
             return list(itertools.islice(values, max(1, now[0] - were[0])))

@@ -143,10 +143,14 @@ class Connection:
                 data.why_here = found[0]  # type: ignore[attr-defined]
         changes = "", ("", 0), ""
         if self._changes is not None:
+            self._watch.rest()  # to look at what has changed is no part of making a batch
             once = not self._has_told
             filled = self._changes.filled() if once else ("", 0)
             kept = self._changes.kept() if once and self._may_take_over else ""
-            changes, self._has_told = (self._changes.changed(), filled, kept), True
+            is_last = isinstance(data, worker._IterableDatasetStopIteration)
+            changes = self._changes.changed(is_last=is_last), filled, kept
+            self._has_told = True
+            self._watch.run()
             if not (self._is_stream and self._may_take_over):
                 self._changes = None  # the first batch has told
         moved = None

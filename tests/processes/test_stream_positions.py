@@ -3,14 +3,19 @@
 Torch's default is the oracle: batches are equal, over three epochs.
 """
 
+import array
 import collections
 import functools
+import io
 import itertools
 import logging
+import mmap
 import os
 import random
+import threading
 import time
 import types
+from contextvars import ContextVar
 
 import numpy as np
 import pytest
@@ -154,6 +159,23 @@ def closure():
     return advance
 
 
+def mapped():
+    memory = mmap.mmap(-1, 100)
+    memory[:] = bytes(range(100))
+    return memory
+
+
+def threaded():
+    local = threading.local()
+    local.at = 0
+    return local
+
+
+def advance_context(held):
+    held.set(held.get() + 1)
+    return held.get()
+
+
 class Position:
     position = 0
 
@@ -185,6 +207,13 @@ STREAMS = {
     "a set": (set, lambda: add),
     "an array": (lambda: np.zeros(2, int), lambda: add_one),
     "a tensor": (lambda: torch.zeros(2, dtype=torch.int64), lambda: add_one),
+    "bytes in memory": (lambda: io.BytesIO(bytes(range(100))), lambda: lambda it: it.read(1)[0]),
+    "text in memory": (lambda: io.StringIO("1\n" * 5 + "2\n" * 50), lambda: io.StringIO.readline),
+    "a mapped file": (mapped, lambda: mmap.mmap.read_byte),
+    "a bytearray": (lambda: bytearray(range(100)), lambda: bytearray.pop),
+    "a packed array": (lambda: array.array("i", range(100)), lambda: array.array.pop),
+    "a thread's own": (threaded, lambda: advance_namespace),
+    "a variable of the context": (lambda: ContextVar("at", default=0), lambda: advance_context),
     "a namespace": (lambda: types.SimpleNamespace(at=0), lambda: advance_namespace),
     "a class": (of_class, lambda: advance_class),
     "a global": (lambda: None, lambda: advance_global),

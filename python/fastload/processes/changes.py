@@ -7,13 +7,18 @@ libraries are left to them. Of the user's code calls the dataset's `__len__` alo
 """
 
 import argparse
+import array
 import collections
 import contextlib
+import contextvars
 import functools
 import gc
+import io
 import itertools
 import math
+import mmap
 import operator
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -64,6 +69,15 @@ _DATA = (
     *(types.MethodType, functools.partial, CACHED),
 )
 """Objects of these classes, and containers, belong to the user if what leads to them does."""
+_POSITIONS: dict[type, Callable[[Any], Any]] = {
+    io.BytesIO: io.BytesIO.tell,
+    io.StringIO: io.StringIO.tell,
+    mmap.mmap: mmap.mmap.tell,
+    bytearray: lambda thing: bytes(thing) if len(thing) <= _SMALL_BYTES else len(thing),
+    array.array: lambda thing: thing.tobytes() if len(thing) <= _SMALL_BYTES else len(thing),
+    contextvars.ContextVar: lambda thing: thing.get(None),
+}
+"""What tells from where a stream goes on in objects of C code; the same is said of them."""
 
 
 class Changes:
@@ -179,7 +193,8 @@ def _watched(
             is_users = True
             waiting.append((kind, kind.__qualname__, True))
         else:
-            is_users = is_users and (kind in _DATA or entries(thing) is not None)
+            is_data = kind in _DATA or kind in _POSITIONS or kind is threading.local
+            is_users = is_users and (is_data or entries(thing) is not None)
         if is_users:
             yield from _parts_that_change(thing, path, picks, goes_on=goes_on)
         if (held := entries(thing)) is None or operator.length_hint(held) <= _SHORT:
@@ -213,6 +228,12 @@ def _parts_that_change(
         if thing.nbytes <= _SMALL_BYTES and not thing.dtype.hasobject:
             yield _Named(path, lambda: {"": thing.tobytes()})
         yield from _rows_of(thing, path, picks)
+    elif kind in _POSITIONS:
+        if goes_on:
+            yield _Named(path, lambda: {"": _position(thing)}, goes_on=True)
+    elif kind is threading.local:
+        if goes_on:
+            yield _Named(f"{path}.", lambda: dict(vars(thing)), goes_on=True)
     else:
         if kind is CACHED or (entries(thing) is not None and not issubclass(kind, tuple)):
             yield _Container(path, thing, picks, goes_on=goes_on)
@@ -220,6 +241,13 @@ def _parts_that_change(
             users = [each for each in reversed(kind.__mro__) if is_users_class(each)]
             defaults = dict(item for each in users for item in _numbers_of(each).items())
             yield _Named(f"{path}.", lambda: defaults | stored(thing), goes_on=goes_on)
+
+
+def _position(thing: Any) -> Any:
+    try:
+        return _POSITIONS[type(thing)](thing)
+    except ValueError:  # it is closed
+        return None
 
 
 def _numbers_of(kind: type) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import functools
 import pickle
 import queue
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -130,7 +131,9 @@ class Connection:
             return create(kind, dataset, *rest)
         info = worker._worker_info
         fetcher = _seeing(None, create, kind, dataset, *rest)
-        fetcher.fetch = functools.partial(_seeing, None, fetcher.fetch)
+        # a proxy: in a cycle, an iteration that is left early would not be closed where collections are frozen
+        fetch = functools.partial(type(fetcher).fetch, weakref.proxy(fetcher))
+        fetcher.fetch = functools.partial(_seeing, None, fetch)
         fetcher.collate_fn = functools.partial(_seeing, info, fetcher.collate_fn)
         return fetcher
 

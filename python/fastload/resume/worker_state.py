@@ -7,6 +7,7 @@ and what it tells.
 
 import contextlib
 import pickle
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -70,7 +71,7 @@ class WorkerState:
         self._sent = Moved(None, None)
         self._is_begun = self._is_opened = self._has_failed = False
         self._dataset: Any = None
-        self._fetcher: Any = None
+        self._fetcher: Callable[[], Any] = lambda: None
 
     def open(self, make: Callable[..., Any], kind: int, dataset: Any, *rest: Any) -> Any:
         """Returns torch's fetcher of a dataset, which continues from its state; from the start in later epochs."""
@@ -84,7 +85,10 @@ class WorkerState:
             self.begin()  # its iterator may draw
         fetcher = make(kind, dataset, *rest)
         load_iterator(fetcher, dataset, saved)
-        self._dataset, self._fetcher = dataset, fetcher
+        self._dataset, self._fetcher = (
+            dataset,
+            weakref.ref(fetcher),
+        )  # torch's loop closes it at its end
         return fetcher
 
     def begin(self) -> None:
@@ -140,7 +144,7 @@ class WorkerState:
         if self._has_failed:
             return None, None
         try:
-            return self._pickled_state(self._fetcher), None
+            return self._pickled_state(self._fetcher()), None
         except Exception as error:
             self._has_failed = True
             return None, one_line(error)

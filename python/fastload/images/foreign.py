@@ -13,6 +13,7 @@ from typing import Any
 from fastload import _lib
 from fastload.faults import fault_of
 from fastload.images import torchvision_io
+from fastload.iterators.learned import Logged
 from fastload.machine import pillow
 
 __all__ = ["decode", "decoder", "server"]
@@ -52,15 +53,11 @@ def server(loader: Any) -> Callable[[_lib.Requests, str], None] | None:
     return functools.partial(_start, weakref.ref(loader)) if decoder() else None
 
 
-_logged: "weakref.WeakSet[Any]" = weakref.WeakSet()
-
-
 def _start(loader: "weakref.ref[Any]", requests: _lib.Requests, why: str) -> None:
     thread = threading.Thread(target=_serve, args=(requests,), name="fastload-decode", daemon=True)
     thread.start()
     alive = loader()
-    if alive is not None and alive not in _logged:
-        _logged.add(alive)
+    if alive is not None and Logged.of(alive).first("decoding thread"):
         _log.info("a Python thread decodes the files that native code refuses: %s", why)
 
 

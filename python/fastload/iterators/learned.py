@@ -1,7 +1,6 @@
 """What is remembered of datasets and loaders: why samples are made in this process, and what was logged.
 
-Owns what each loader has logged, and one record for each dataset, found by its identity, without calling anything of
-the user's. Invariant: once samples of a dataset were made in this process, the record says so for good, also of the
+Owns one record for each dataset and each loader, found by its identity, without calling anything of the user's. Invariant: once samples of a dataset were made in this process, the record says so for good, also of the
 datasets that it holds: they may have opened files by then, and are not forked any more.
 """
 
@@ -20,17 +19,21 @@ _DEPTH = 8
 
 
 class Record:
-    """The record of one dataset.
+    """The record of one dataset, or of one loader.
 
     Attributes:
         why_here: The reason why its samples are made in this process; None as long as they are not.
         repeats: False if an iteration of it was not like another one.
         unfinished: Epochs of workers in a row that did not come to their ends, the running one included.
+        log: What a loader has logged.
     """
 
     why_here: str | None = None
     unfinished = 0
     repeats = True
+
+    def __init__(self) -> None:
+        self.log = Logged()
 
 
 _records: dict[int, tuple[Any, Record]] = {}
@@ -38,7 +41,7 @@ _records: dict[int, tuple[Any, Record]] = {}
 
 
 def record_of(dataset: Any) -> Record:
-    """Returns the record of a dataset; each time a new one of what cannot be referred to weakly."""
+    """Returns the record of a dataset or loader; each time a new one of what cannot be referred to weakly."""
     key = id(dataset)
     known = _records.get(key)
     if known is not None and known[0]() is dataset:
@@ -78,10 +81,10 @@ class Logged:
     def __init__(self) -> None:
         self._things: set[str] = set()
 
-    @classmethod
-    def of(cls, loader: Any) -> "Logged":
+    @staticmethod
+    def of(loader: Any) -> "Logged":
         """Returns the log of a loader."""
-        return _logged.setdefault(loader, cls())
+        return record_of(loader).log
 
     def first(self, what: str) -> bool:
         """Returns true if a thing was not logged before; it counts as logged from now on."""
@@ -93,6 +96,3 @@ class Logged:
         """Logs a clause, with the way out of it."""
         if self.first(what):
             _log.warning("%s; lane='process' keeps it in a process of its own", what)
-
-
-_logged: "weakref.WeakKeyDictionary[Any, Logged]" = weakref.WeakKeyDictionary()

@@ -39,6 +39,20 @@ def test_what_passes_at_rest_does_not_count():
     assert spent.wall_s - spent.cpu_s - spent.queued_s < 0.5
 
 
+def test_handing_over_is_told_with_the_next_batch():
+    watch = Watch()
+    watch.run()
+    spin(0.02)
+    assert watch.lap().sent_s == 0
+    spin(0.01)
+    watch.rest()
+    watch.run()
+    spin(0.02)
+    spent = watch.lap()
+    assert 0.01 <= spent.sent_s <= spent.cpu_s - 0.02
+    assert watch.lap().sent_s == 0
+
+
 def test_threads_that_share_a_cpu_wait_for_it():
     allowed = os.sched_getaffinity(0)
     costs = []

@@ -35,6 +35,32 @@ def test_workers_that_pay_or_may_pay_stay(made_s, waited_s):
     assert not any(windows(Evidence(0), 4, made_s=made_s, waited_s=waited_s))
 
 
+@pytest.mark.parametrize(
+    ("sent_s", "opened_s", "waited_s", "leaves"),
+    [
+        (4e-3, 0, 2e-2, True),
+        (0, 4e-3, 2e-2, True),
+        (1e-3, 1e-3, 2e-2, False),
+        (4e-3, 4e-3, 3e-3, False),
+    ],
+    ids=["pickling", "unpickling", "both take less", "no long wait"],
+)
+def test_handing_over_is_no_part_of_making_and_may_cost_more(sent_s, opened_s, waited_s, leaves):
+    evidence = Evidence(0)
+    in_all = in_worker(3e-3 + sent_s)._replace(sent_s=1.5 * sent_s)
+    said = []
+    for _ in range(48):
+        evidence.made(in_all)
+        evidence.opened(opened_s)
+        said.append(evidence.taken(waited_s))
+    assert any(said) == leaves
+    assert (
+        not leaves or said[31] == "a batch takes 3000 µs to make, and 20000 µs to get from a worker"
+    )
+    assert evidence.made_s == pytest.approx(48 * 3e-3)
+    assert (evidence.ended() is not None) == leaves
+
+
 def test_what_was_asked_for_while_workers_started_tells_nothing():
     evidence = Evidence(4)
     assert not any(windows(evidence, 2, made_s=1e-4, waited_s=3e-4))

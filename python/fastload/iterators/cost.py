@@ -20,7 +20,8 @@ _MARGIN = 1.25
 BESIDE = 1.5
 """How many times longer a batch computes in a worker, beside others: they share caches, and CPUs may share a core."""
 _MOST_S = 0.002
-"""Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
+"""Seconds. A batch that takes longer costs more than handing it over, whatever a window says, unless both are measured
+and handing over takes longer."""
 
 _START = 0.25
 """Share of an epoch's wait above which the start of workers makes it a short one."""
@@ -33,11 +34,13 @@ class Cost(NamedTuple):
         wall_s: Time with work to do.
         cpu_s: CPU time of it.
         queued_s: Time of it waiting for a free CPU (Linux; elsewhere 0).
+        sent_s: CPU time of it that handing over the batch before took.
     """
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
     queued_s: float = 0.0
+    sent_s: float = 0.0
 
 
 _NOTHING = Cost()
@@ -79,6 +82,7 @@ class Watch:
             before.wall_s + now.wall_s - since.wall_s,
             before.cpu_s + now.cpu_s - since.cpu_s,
             before.queued_s + now.queued_s - since.queued_s,
+            before.cpu_s,
         )
 
     def _now(self) -> Cost:
@@ -103,7 +107,7 @@ class Evidence:
     def __init__(self, skipped: int) -> None:
         self._skipped = skipped
         self._made = 0
-        self.made_s = 0.0
+        self.made_s = self._handed_s = 0.0
         self._taken, self._spent_s = 0, 0.0
         self._start_s = 0.0
         self._window: list[float] = []
@@ -116,13 +120,22 @@ class Evidence:
         self._spent_s += seconds
 
     def made(self, cost: Cost) -> None:
-        """Adds the cost that a worker's batch would have here, where nothing else runs beside it."""
+        """Adds the cost that a worker's batch would have here, where nothing else runs beside it.
+
+        Handing it over is no part of that.
+        """
         asleep_s = max(0.0, cost.wall_s - cost.queued_s - cost.cpu_s)
-        seconds = cost.cpu_s / BESIDE + asleep_s
+        seconds = (cost.cpu_s - cost.sent_s) / BESIDE + asleep_s
+        self._handed_s += cost.sent_s / BESIDE
         self._made += 1
         self.made_s += seconds
         self._window_made += 1
         self._window_made_s += seconds
+
+    def opened(self, seconds: float) -> None:
+        """Adds the CPU time that the consumer needed to unpickle a batch; the first one's may import modules."""
+        if self._taken:
+            self._handed_s += seconds
 
     def taken(self, seconds: float) -> str | None:
         """Adds the wait of a call of `next`; returns why workers do not pay, or None as long as they may."""
@@ -137,7 +150,9 @@ class Evidence:
         # one call may have been delayed by other processes
         waited_s = (sum(self._window) - max(self._window)) / (_WINDOW - 1)
         made_s = self._window_made_s / max(1, self._window_made)
-        is_cheap = bool(self._window_made) and made_s <= _MOST_S and _MARGIN * made_s < waited_s
+        is_cheap = (
+            bool(self._window_made) and self._may_cost_less(made_s) and _MARGIN * made_s < waited_s
+        )
         self._in_favour = self._in_favour + 1 if is_cheap else 0
         self._window = []
         self._window_made, self._window_made_s = 0, 0.0
@@ -160,9 +175,13 @@ class Evidence:
         batch_s = self.made_s / self._made
         made_s = batch_s * self._taken
         is_short = self._start_s > _START * self._spent_s
-        is_waited_for = is_left or is_short or batch_s <= _MOST_S
+        is_waited_for = is_left or is_short or self._may_cost_less(batch_s)
         limit_s = self._spent_s if is_waited_for else self._start_s
         if _MARGIN * made_s >= limit_s:
             return None
         what = f"{self._taken} of its batches take" if is_left else "an epoch takes"
         return f"{what} {1e3 * made_s:.1f} ms to make, and {1e3 * self._spent_s:.1f} ms to get from workers"
+
+    def _may_cost_less(self, made_s: float) -> bool:
+        """Returns true if making a batch may cost less than handing it over."""
+        return made_s <= _MOST_S or self._handed_s > self.made_s

@@ -99,7 +99,7 @@ class Pace:
         elapsed_s = time.perf_counter() - self._since_s
         batches, made = self._batches, max(1, self._made)
         wait_s = max(0.0, elapsed_s - self._stepped_s) / max(1, batches)
-        wall_s, cpu_s, queued_s = (seconds / made for seconds in self._spent)
+        wall_s, cpu_s, queued_s = (seconds / made for seconds in self._spent[:3])
         waited_s = max(0.0, wall_s - cpu_s)
         window = _lib.Window(
             elapsed_s=elapsed_s,

@@ -423,7 +423,10 @@ class ProcessIter(Paced):
         """Returns a result; of a batch, the arrival."""
         if isinstance(arrival.seq, int) and arrival.is_copied:
             return arrival.seq, arrival
+        began_s = time.thread_time() if self._evidence is not None else 0.0
         data = arrival.open()
+        if self._evidence is not None:
+            self._evidence.opened(time.thread_time() - began_s)
         if isinstance(data, _IterableDatasetStopIteration):
             self._context.tasks[place].in_hand.clear()
             if self._why_here(arrival) is not None:

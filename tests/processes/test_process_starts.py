@@ -1,16 +1,18 @@
 """Iterators with worker processes that are started, and left or finished, many times: nothing is left."""
 
+import asyncio
 import gc
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from fastload import Loader, _lib
-from tests.shared.compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.held import descriptors, foreign_threads
 from tests.shared.processes import LINUX, mapped_files
 
@@ -83,3 +85,30 @@ def test_collections_in_a_fork_leave_alone_what_it_shares():
     loader = Loader(Frozen(), 2, num_workers=1, multiprocessing_context="fork")
     assert min(int(batch.min()) for batch in loader) >= before + len(made)
     assert gc.get_freeze_count() == before
+
+
+class Awaited(Dataset[int]):
+    """Has threads of the event loop make samples."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> int:
+        return asyncio.get_event_loop().run_until_complete(_in_a_thread(index))
+
+
+async def _in_a_thread(index: int) -> int:
+    return await asyncio.get_running_loop().run_in_executor(None, int, index)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python forgets them itself")
+@pytest.mark.timeout(30)
+def test_workers_have_event_loops_of_their_own():
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    try:
+        want = list(DataLoader(Awaited(), 4))  # starts a thread of the loop's
+        assert_same(list(Loader(Awaited(), 4)), want)
+        assert_same(list(Loader(Awaited(), 4, num_workers=2)), want)
+    finally:
+        asyncio.get_event_loop().close()
+        asyncio.set_event_loop(None)

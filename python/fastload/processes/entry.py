@@ -7,6 +7,8 @@ into shared memory is made in slots, and the process ends when its parent is gon
 import contextlib
 import functools
 import gc
+import signal
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -61,6 +63,7 @@ def run(
     for inherited in list(contexts):
         inherited.links.close()
     contexts.clear()
+    _forget_event_loop()
     link = _lib.WorkerLink(end.descriptor)
     # where no thread is left, a parent that was killed is noticed after the batch in hand
     with contextlib.suppress(OSError):
@@ -87,6 +90,18 @@ def run(
             target(*(connection if arg is end else arg for arg in named.values()))
     finally:
         gc.unfreeze()  # a spawned worker frees all as it ends: libraries report what is left
+
+
+def _forget_event_loop() -> None:
+    """Forgets the event loop of a parent that forked, as Python does from 3.12 on: the threads it waits for are gone."""
+    events: Any = sys.modules.get("asyncio.events")
+    if events is None:
+        return
+    policy = getattr(events, "_event_loop_policy", None)
+    if hasattr(policy, "_local"):
+        policy._local = type(policy._local)()
+    events._set_running_loop(None)
+    signal.set_wakeup_fd(-1)
 
 
 def _initialise(link: _lib.WorkerLink, init_fn: Callable[[int], object], worker: int) -> None:

@@ -1,9 +1,11 @@
 """What worker processes cannot do, AUTO does in this process: nothing is lost, and one line says why."""
 
+import errno
 import logging
 import re
 import textwrap
 import threading
+import time
 import warnings
 
 import pytest
@@ -256,6 +258,34 @@ def test_a_dataset_that_does_not_pickle_is_not_sent(caplog):
     assert type(iter(loader)) is ConsumerIter
     (line,) = lines(caplog)
     assert "dataset.fn: " in line
+
+
+class Waiting(Numbers):
+    def made(self, value):
+        time.sleep(0.001)
+        return {"value": value}
+
+
+def refused():
+    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+@pytest.mark.parametrize("kind", ["no fork", "no pickle"])
+def test_without_workers_a_shuffled_order_is_torchs(kind, monkeypatch, caplog):
+    def shuffled(made, **arguments):
+        torch.manual_seed(5)
+        loader = made(dataset, shuffle=True, collate_fn=as_list, **arguments)
+        return [values(loader) for _ in range(2)]
+
+    dataset, options = Waiting(), {}
+    if kind == "no fork":
+        monkeypatch.setattr("os.fork", refused)
+    else:
+        dataset.fn, options = (lambda: 1), {"multiprocessing_context": "spawn"}
+    got = shuffled(lambda data, **more: auto(data, 2, **more), **options)
+    assert_same(got, shuffled(lambda data, **more: DataLoader(data, 4, **more)), "batches")
+    (line,) = lines(caplog)
+    assert kind == "no pickle" or "no worker process can be started: [Errno 11]" in line
 
 
 class Lines(IterableDataset):

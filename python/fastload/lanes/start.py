@@ -4,6 +4,7 @@ Owns what takes the place of worker processes that cannot be started, and the on
 Chooses no lane and tunes nothing.
 """
 
+import errno
 import logging
 import math
 import operator
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch.utils.data._utils import collate
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
@@ -160,6 +162,8 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
         check_order(loader)
     if choice.lane == "process":
         _lib.park()  # a fork then copies a process without idle threads
+        generator = loader.generator or torch.default_generator
+        drawn = generator.get_state()
         try:
             iterator = iterate(
                 loader, seam=choice.seam, marks=marks, may_take_over=choice.may_take_over
@@ -167,9 +171,16 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
         except UnpicklableError as error:
             if loader.lane == "process" and error.__cause__ is not None:
                 raise error.__cause__ from None
+            generator.set_state(drawn)
             if choice.may_take_over:
                 return _start_here(loader, choice, str(error), marks=marks, is_news=True)
             _log_threads(loader, str(error))
+        except OSError as error:
+            if not choice.may_take_over or error.errno not in (errno.EAGAIN, errno.ENOMEM):
+                raise
+            generator.set_state(drawn)
+            why = f"no worker process can be started: {error}"
+            return _start_here(loader, choice, why, marks=marks, is_news=True)
         else:
             loader._counters = _counters_of(iterator)
             return iterator

@@ -97,7 +97,7 @@ def _forget_event_loop() -> None:
     events: Any = sys.modules.get("asyncio.events")
     if events is None:
         return
-    policy = getattr(events, "_event_loop_policy", None)
+    policy: Any = getattr(events, "_event_loop_policy", None)
     if hasattr(policy, "_local"):
         policy._local = type(policy._local)()
     events._set_running_loop(None)

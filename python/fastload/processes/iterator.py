@@ -49,6 +49,10 @@ _END_S = 0.5
 """Seconds that a worker has to end after it was asked to."""
 _CATCH_UP_S = 0.2
 """Seconds for which the consumer may make the batches again that a worker has made."""
+_PATIENCE_S = 30.0
+"""Seconds without a message after which workers that do not run may be taken to hang; twice as long at the first."""
+_OF_LONGEST = 50
+"""How many times longer than the longest batch so far that must be."""
 _SMALL_BATCH = 1 << 20
 """Bytes of a batch of which a copy is kept."""
 _OFTEN = 3
@@ -102,7 +106,8 @@ class ProcessIter(Paced):
         self._logged = Logged.of(loader)
         self._continue(loader)
         self._is_started = False
-        self._is_late = self._is_lost = False
+        self._is_late = self._is_lost = self._is_stuck = False
+        self._longest_s = 0.0
         self._getpid = os.getpid  # modules may be gone when this is deleted
         self._pid = self._getpid()
         budget = loader._budget_bytes
@@ -184,8 +189,9 @@ class ProcessIter(Paced):
         """Waits until the workers that were asked for batches have run `worker_init_fn`; raises its error."""
         asked = enumerate(self._context.tasks)
         self._uninitialised = {place for place, tasks in asked if tasks.in_hand}
+        limit_s = self._timeout if self._timeout > 0 else math.inf
         if not self._heard_in_time(
-            lambda: self._uninitialised <= {place for place, _ in self._events}
+            lambda: self._uninitialised <= {place for place, _ in self._events}, limit_s
         ):
             words = self._late()
             self._abandon()
@@ -334,27 +340,70 @@ class ProcessIter(Paced):
         if self._is_lost:
             raise StopIteration  # a state still says where the epoch was
         batch = super()._next_data()
-        if self._pins:
+        if self._pins and not self._is_stuck:
             while self._hear(0):
                 pass
         return batch
 
     def _get_data(self) -> tuple[Any, Any]:
-        """Waits for a result."""
-        while True:
-            if not self._heard_in_time(lambda: bool(self._events)):
-                self._is_late = True
-                raise RuntimeError(self._late())
+        """Waits for a result; returns the number of the batch that is due, and None, once workers hang."""
+        switches = 0
+        while not self._is_stuck:
+            limit_s = self._timeout if self._timeout > 0 else self._patience_s() / 2
+            if not self._heard_in_time(lambda: bool(self._events), limit_s):
+                if self._timeout > 0:
+                    self._is_late = True
+                    raise RuntimeError(self._late())
+                before, switches = switches, self._switches()
+                if switches == before > 0 and self._is_here():
+                    self._give_up(2 * limit_s)
+                continue
             self._is_late = False
             place, arrival = self._events.popleft()
             if arrival is not None:
                 return self._opened(place, arrival)
             if not self._context.tasks[place].is_last:
                 self._fail(place)
+        return self._rcvd_idx, None
 
-    def _heard_in_time(self, has_come: Callable[[], bool]) -> bool:
-        """Waits until something has come, no longer than `timeout`; returns true if it has."""
-        end = time.monotonic() + self._timeout if self._timeout > 0 else math.inf
+    def _patience_s(self) -> float:
+        """Returns after how long without a message workers may hang; infinite where they alone can make the batch."""
+        if not self._may_take_over or self._keys is None or self._rcvd_idx not in self._asked:
+            return math.inf
+        return (
+            max(_PATIENCE_S, _OF_LONGEST * self._longest_s) if self._longest_s else 2 * _PATIENCE_S
+        )
+
+    def _switches(self) -> int:
+        """Returns how often workers that make a batch, and processes that they have started, began to run or to wait.
+
+        On Linux that counts their main threads alone. It is the same as before if each waits for one thing all the time.
+        """
+        switches = 0
+        for worker, tasks in zip(self._workers, self._context.tasks, strict=True):
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                process = psutil.Process(worker.pid)
+                for each in (process, *process.children(recursive=True)) if tasks.in_hand else ():
+                    switches += sum(each.num_ctx_switches())
+        return switches
+
+    def _give_up(self, waited_s: float) -> None:
+        """Ends workers that hang; the consumer makes what they were asked for, and all that follows."""
+        self._is_stuck = True
+        self._end_workers()
+        for place in range(len(self._workers)):
+            self._admission.drop(place)
+        self._note_here(
+            f"no batch has come for {waited_s:.0f} s, and the workers that make one do not run, as where they are forked "
+            "while another thread holds a lock that samples need; num_workers=0 or multiprocessing_context='spawn' "
+            "avoids that",
+            logging.WARNING,
+        )
+        self.take_over()
+
+    def _heard_in_time(self, has_come: Callable[[], bool], limit_s: float) -> bool:
+        """Waits until something has come, no longer than some seconds; returns true if it has."""
+        end = time.monotonic() + limit_s
         while not has_come():
             left_s = max(0, end - time.monotonic())
             if not self._hear(min(self._context.look_s, left_s)):
@@ -387,6 +436,7 @@ class ProcessIter(Paced):
             arrival = Arrival(tasks.worker, *message, pins=bool(self._pins))
             pid = self._workers[place].pid
             self._count(arrival.seq, arrival.cost, arrival.made_s, tasks.worker, pid)
+            self._longest_s = max(self._longest_s, arrival.cost.wall_s)
             if self._evidence is not None and isinstance(arrival.seq, int):
                 self._evidence.made(arrival.cost)
             self._pace.weighed(arrival.size)
@@ -440,6 +490,8 @@ class ProcessIter(Paced):
         return arrival.seq, arrival if isinstance(arrival.seq, int) else data
 
     def _process_data(self, arrival: Any, *rest: Any) -> Any:
+        if arrival is None:
+            return self._made_instead(self._asked.pop(self._rcvd_idx - 1), *rest)
         self._admission.taken(arrival.size)
         data = arrival.open()
         self._keep(arrival.worker, arrival.moved)
@@ -452,9 +504,7 @@ class ProcessIter(Paced):
             if asked is None:
                 return self._repeated_here(why, level)
             self._leave_workers(why, level)
-            super()._process_data(None, *rest)
-            assert self._maker is not None
-            return self._maker.make(*asked)
+            return self._made_instead(asked, *rest)
         if self._evidence is not None and self._keys is None:
             if not self._num_yielded and arrival.size <= _SMALL_BATCH:
                 self._first = _copied(data)
@@ -472,6 +522,12 @@ class ProcessIter(Paced):
             error.__traceback__ = None
             raise
         return self._pinned(data)
+
+    def _made_instead(self, asked: tuple[Any, Any], *rest: Any) -> Any:
+        """Returns a batch that a worker was asked for, made by the consumer."""
+        super()._process_data(None, *rest)
+        assert self._maker is not None
+        return self._maker.make(*asked)
 
     def _pinned(self, data: Any) -> Any:
         return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]

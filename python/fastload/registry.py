@@ -24,7 +24,6 @@ __all__ = [
     "dataset",
     "entries",
     "find",
-    "has_own_code",
     "name",
     "others",
     "reader",
@@ -235,12 +234,12 @@ def check_functions(library: str, *modules: str) -> None:
         for key, function in vars(module).items():
             if type(function) is types.FunctionType:
                 owner = function.__globals__.get("__name__", "").partition(".")[0]
-                is_own = has_own_code(function) if owner == library else owner in _IMPORTED
+                is_own = _has_its_code(function) if owner == library else owner in _IMPORTED
                 if not is_own:
                     refuse_replaced(f"{module.__name__}.{key}")
 
 
-def has_own_code(function: Any) -> bool:
+def _has_its_code(function: Any) -> bool:
     """Returns true if a function has the code of its module's file, or for a moment a stub of `pictures`."""
     file = function.__code__.co_filename
     return bool(file == function.__globals__.get("__file__") or file.startswith(_HERE))

@@ -11,7 +11,7 @@ Paths = str | Iterable[str | os.PathLike[str]]
 
 
 def expand(paths: Paths) -> list[str]:
-    """Returns the paths of a list, or the sorted matches of a pattern such as `"shards/*.tar"`, if no file is called so.
+    """Returns the paths of a list; of text that names no file, the sorted matches of a pattern like `"shards/*.tar"`.
 
     Raises:
         TypeError: A single path object, or a list of other things.

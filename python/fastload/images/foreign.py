@@ -13,7 +13,6 @@ from typing import Any
 from fastload import _lib
 from fastload.faults import fault_of
 from fastload.images import torchvision_io
-from fastload.iterators.learned import Logged
 from fastload.machine import pillow
 
 __all__ = ["decode", "decoder", "server"]
@@ -53,11 +52,17 @@ def server(loader: Any) -> Callable[[_lib.Requests, str], None] | None:
     return functools.partial(_start, weakref.ref(loader)) if decoder() else None
 
 
+_told: set[int] = set()
+"""Loaders, by identity, whose thread was logged."""
+
+
 def _start(loader: "weakref.ref[Any]", requests: _lib.Requests, why: str) -> None:
     thread = threading.Thread(target=_serve, args=(requests,), name="fastload-decode", daemon=True)
     thread.start()
     alive = loader()
-    if alive is not None and Logged.of(alive).first("decoding thread"):
+    if alive is not None and id(alive) not in _told:
+        _told.add(id(alive))
+        weakref.finalize(alive, _told.discard, id(alive)).atexit = False
         _log.info("a Python thread decodes the files that native code refuses: %s", why)
 
 

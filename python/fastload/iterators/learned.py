@@ -1,7 +1,8 @@
 """What is remembered of datasets and loaders: why samples are made in this process, and what was logged.
 
-Owns one record for each dataset and each loader, found by its identity, without calling anything of the user's. Invariant: once samples of a dataset were made in this process, the record says so for good, also of the
-datasets that it holds: they may have opened files by then, and are not forked any more.
+Owns one record for each dataset and each loader, found by its identity, without calling anything of the user's.
+Invariant: once samples of a dataset were made in this process, the record says so for good, also of the datasets that
+it holds: they may have opened files by then, and are not forked any more.
 """
 
 import contextlib

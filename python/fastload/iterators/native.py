@@ -202,7 +202,7 @@ class NativeIter(Resumable):
         return lambda task: pin_memory.pin_memory(fetch(task))  # type: ignore[no-untyped-call]
 
     def _again(self, *, repeats: bool) -> Callable[[list[int], int, int], Any]:
-        """Returns a function that makes a batch in place of one that native code declined, without holding the iterator.
+        """Returns a function that makes a batch that native code declined, without holding the iterator.
 
         Its samples draw what those of other lanes draw.
         """

@@ -9,10 +9,11 @@ import io
 import re
 import sys
 from importlib import metadata, util
+from pathlib import Path
 from typing import Any, TypedDict
 
-from fastload.registry import has_own_code
-
+_OURS = str(Path(__file__).parent.parent)
+"""The folder of this package, of whose code `PIL.Image.open` has a stub for a moment."""
 _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
 _BYTES = ("L", "P", "LA", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
@@ -107,8 +108,9 @@ def replaced() -> str | None:
     functions = {name: vars(image).get(name) for name in ("open", "fromarray")}
     functions |= {f"Image.{name}": own.get(name) for name in _METHODS}
     for name, function in functions.items():
-        is_pillows = getattr(function, "__globals__", None) is vars(image)
-        if not is_pillows or not has_own_code(function):
+        file = getattr(getattr(function, "__code__", None), "co_filename", "")
+        is_of_pillow = getattr(function, "__globals__", None) is vars(image)
+        if not is_of_pillow or not file.startswith((image.__file__, _OURS)):
             return f"PIL.Image.{name}"
     for kind in _FORMATS:
         factory = image.OPEN.get(kind, (None,))[0]

@@ -1,5 +1,7 @@
 """transformers' collate functions over columns and lowered datasets, natively; the originals are the oracle."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from fastload import Dataset, Loader, columns
 from tests.collate.test_pad_native import ragged, rows
-from tests.shared.compare import MANY_WORKERS, outcomes
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes
 from tests.shared.sizes import SIZES
 
 from .test_collators import COLLATORS, assert_equal, made, tokenizer  # noqa: F401 (a fixture)
@@ -151,3 +153,44 @@ def test_settings_that_are_python_are_said(tokenizer):  # noqa: F811
     collator = transformers.DataCollatorWithPadding(tokenizer, padding=False)
     assert "does not pad" in explained(dataset, collator)
     assert "Python code" in explained(rows(), len)
+
+
+class Lists(torch.utils.data.Dataset):
+    """Cheap samples, of which the consumer makes the batches."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return {"input_ids": [4, 5, 6, 7, 8, 9, index % 10]}
+
+
+@pytest.mark.parametrize("size", [20, 60])
+@pytest.mark.parametrize("removing", [False, True])
+def test_masks_are_keyed_also_where_samples_are_cheap(size, removing, tokenizer):  # noqa: F811
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.mask_token = "w1"
+    collator = transformers.DataCollatorForLanguageModeling(tokenizer)
+    if removing:
+        from transformers.trainer_utils import RemoveColumnsCollator
+
+        collator = RemoveColumnsCollator(collator, ["input_ids"])
+
+    def masks(lane, seed=7, state=None):
+        torch.manual_seed(seed)
+        loader = Loader(Lists(size), 4, shuffle=True, collate_fn=collator, lane=lane)
+        if state is not None:
+            loader.load_state_dict(state)
+        iterator = iter(loader)
+        first = [next(iterator)["labels"]]
+        saved, before = loader.state_dict(), torch.get_rng_state()
+        first += [batch["labels"] for batch in iterator]
+        assert torch.equal(torch.get_rng_state(), before)
+        return first, saved
+
+    batches, state = masks("auto")
+    assert_same(masks("process")[0], batches)
+    assert_same(masks("auto", seed=8, state=state)[0], batches[1:])

@@ -14,13 +14,23 @@ from torch.utils.data._utils import collate
 
 from fastload import _lib
 from fastload.bad_samples import OnError
+from fastload.collate.pack_collate import PackCollate
 from fastload.collate.pad_collate import PadCollate
 from fastload.collate.stacking import default_collate
 from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.no_workers import why_no_processes, why_no_workers
 from fastload.lanes.trial import why_too_quick
-from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
+from fastload.lowering import (
+    Leaf,
+    Lowered,
+    Memo,
+    NotNative,
+    collator_plans,
+    collators,
+    has_own_code,
+    lower,
+)
 from fastload.lowering.batch_plans import Plan
 from fastload.lowering.cheap import Code, read_collation
 from fastload.lowering.kept_reading import KeptReading
@@ -122,7 +132,7 @@ def choose_if_short(loader: Any) -> Choice | None:
         "its epochs are short or left early, and its code shows that its samples cost less than handing "
         "them over"
     )
-    return Choice("consumer", why, draws=False, here=why)
+    return Choice("consumer", why, draws=may_draw(loader), here=why)
 
 
 def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
@@ -185,7 +195,8 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     code = reading_of(loader).code() if may_read else Code(None)
     if code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
-        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
+        draws = may_draw(loader)
+        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=draws, here=here)
     if may_choose and (known := why_no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"
@@ -253,6 +264,13 @@ def _known_length(loader: Any) -> int | None:
 def _collates_quickly(loader: Any) -> bool:
     """Returns true if `collate_fn` is none of the user's."""
     return _is_default(loader) or _planner(loader) is not None
+
+
+def may_draw(loader: Any) -> bool:
+    """Returns true unless `collate_fn` is known to draw no random numbers: some collators of transformers draw masks."""
+    if _is_default(loader) or type(loader.collate_fn) in (PadCollate, PackCollate):
+        return False
+    return collators.native(loader.collate_fn) is None
 
 
 def _too_quick(loader: Any) -> str | None:

@@ -88,3 +88,24 @@ def test_the_native_lane_says_the_same(structure, field):
         next(batches)
     assert f"{field} has shape (2,) in one sample and (3,) in another" in caught.value.__notes__[0]
     next(batches)
+
+
+class Missing(Dataset):
+    """Samples of which some are no tensors, as those of Hugging Face with a null."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return None if index % 2 else torch.ones(2)
+
+
+def test_a_later_sample_that_is_no_tensor_is_torchs_error(monkeypatch):
+    with pytest.raises(TypeError) as theirs:
+        next(iter(DataLoader(Missing(), batch_size=2)))
+    monkeypatch.setattr(stacking.promotes, "is_on", True)
+    with pytest.raises(TypeError) as ours:
+        stacking.default_collate([Missing()[0], Missing()[1]])
+    assert str(ours.value) == str(theirs.value)
+    with pytest.raises(TypeError, match="got NoneType"):
+        next(iter(Loader(Missing(), batch_size=2)))

@@ -101,7 +101,7 @@ def _stacked(batch: Sequence[torch.Tensor]) -> Any:
     first = batch[0]
     if first.layout is not torch.strided or first.is_nested:
         return _torchs(batch)
-    if promotes.is_on and (first.is_quantized or any(each.dtype != first.dtype for each in batch)):
+    if promotes.is_on and _is_mixed(batch, first):
         return torch.stack(batch)  # type: ignore[arg-type]
     if first.nbytes * len(batch) < _LARGE:
         if get_worker_info() is not None:
@@ -113,6 +113,13 @@ def _stacked(batch: Sequence[torch.Tensor]) -> Any:
         return _STACK.collate(list(batch), "", allocate=allocator())[0]
     except (TypeError, ValueError):
         return _torchs(batch)
+
+
+def _is_mixed(batch: Sequence[torch.Tensor], first: torch.Tensor) -> bool:
+    try:
+        return first.is_quantized or any(each.dtype != first.dtype for each in batch)
+    except AttributeError:  # of None, or anything else that is no tensor
+        return True
 
 
 def allocator() -> Callable[[tuple[int, ...], str], torch.Tensor] | None:

@@ -448,6 +448,7 @@ def test_the_command_finds_nothing(targets, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ([""], "neither a folder nor module:factory"),
         (["nowhere"], "neither a folder nor module:factory"),
         (["checked:nothing"], "has no 'nothing'"),
         (["checked:number"], "a Loader, a DataLoader or a dataset is needed, found int"),

@@ -9,6 +9,7 @@ import torchvision.datasets
 from torch.utils.data import (
     BatchSampler,
     Dataset,
+    IterableDataset,
     SequentialSampler,
     StackDataset,
     Subset,
@@ -57,6 +58,18 @@ def test_the_seam_of_a_chain(root):
     words = explained(torchvision.datasets.ImageFolder(root, v1.Compose(steps)))
     assert words["why"].endswith("<lambda> is Python code, at position 1 of transform")
     assert "seam" not in words
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(open(self.path))  # noqa: PTH123
+
+
+def test_pictures_of_streams_do_not_wait():
+    words = explained(Stream())
+    assert words["lane"].startswith("process")
+    assert "pictures" not in words
+    assert "pictures" in explained([object()])
 
 
 def test_the_seam_of_a_collation(root):

@@ -144,6 +144,14 @@ REFUSED = {
         lambda: ConcatDataset([TensorDataset(torch.zeros(2)), TensorDataset(torch.ones(2).int())]),
         "do not fit together",
     ),
+    "list of two shapes": (
+        lambda: [torch.zeros(2), torch.zeros(3)],
+        "the items of the list do not fit together",
+    ),
+    "builtin": (
+        lambda: range(3),
+        "range makes its samples in Python: its __len__ is no function",
+    ),
     "text": (lambda: ["a", "b"], "values of str"),
     "many tensors": (lambda: [torch.zeros(2)] * 101, "more than 100 torch.Tensors"),
     "many parts": (lambda: ConcatDataset([pairs(1)] * 101), "more than 100 datasets of tensors"),

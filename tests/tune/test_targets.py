@@ -23,6 +23,7 @@ def folder(tmp_path_factory):
 
 
 BAD = {
+    "": "neither a folder nor module:factory",
     "nowhere": "neither a folder nor module:factory",
     "nowhere:loader": "no module 'nowhere'",
     "nowhere.py:loader": "there is no such file",

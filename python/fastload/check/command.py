@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
 def _loader(name: str) -> Any:
     """Returns the loader whose dataset is checked; images of a folder keep their sizes."""
     folder = Path(name)
-    if folder.is_dir():
+    if name and folder.is_dir():
         return Loader(Image(image_files(folder)))
     made = named_target(name)
     return made if isinstance(made, DataLoader) else loader_of(made)

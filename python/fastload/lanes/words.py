@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import IterableDataset
 
 from fastload.batching.sample_mask import is_wanted
 from fastload.draws import sampler
@@ -59,7 +60,8 @@ def _lines(loader: Any) -> Iterator[tuple[str, str]]:
         yield "seam", _seam(loader, choice)
     if choice.change:
         yield "to make it native", choice.change
-    if choice.lane in ("process", "consumer") and loader.lazy_images and "PIL.Image" in sys.modules:
+    is_lazy = loader.lazy_images and not isinstance(loader.dataset, IterableDataset)
+    if choice.lane in ("process", "consumer") and is_lazy and "PIL.Image" in sys.modules:
         yield (
             "pictures",
             "images opened with Pillow are decoded natively once their pixels are needed (lazy_images=True)",

@@ -155,7 +155,7 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
             rows = [item[None] for item in dataset]
         except RuntimeError as error:
             raise _not_dense(error) from error
-        return _joined([lower(row, once) for row in rows], once)
+        return _joined([lower(row, once) for row in rows], once, "items of the list")
 
     leaf = memo.of_list("tensors", dataset, make, _states(dataset, state))
     return replace(leaf, column=f"{len(dataset)} items")
@@ -316,7 +316,7 @@ def _places(given: np.ndarray[Any, Any], length: int) -> _lib.Rows | None:
     return rows(given if given.min() >= 0 else np.where(given < 0, given + length, given))
 
 
-def _joined(parts: Any, memo: Memo) -> Leaf:
+def _joined(parts: Any, memo: Memo, what: str = "parts of the ConcatDataset") -> Leaf:
     """Returns the leaf that has the samples of several leaves, one after the other."""
     first: Leaf = parts[0]
     for leaf in parts:
@@ -331,8 +331,10 @@ def _joined(parts: Any, memo: Memo) -> Leaf:
         natives = tuple(leaf.native for leaf in parts)
         native = memo.of_objects("joined", natives, lambda: _lib.concat(list(natives)))
     except ValueError as error:
-        msg = f"the parts of the ConcatDataset do not fit together: {error}"
-        raise NotNative(msg, "give them one dtype") from error
+        msg = f"the {what} do not fit together: {error}"
+        raise NotNative(
+            msg, "give them one dtype, and one shape where they are tensors or arrays"
+        ) from error
     column = " + ".join(leaf.column for leaf in parts)
     from_zero = any(leaf.from_zero for leaf in parts)
     return replace(first, native=native, column=column, listed=False, from_zero=from_zero)

@@ -110,7 +110,7 @@ def replaced() -> str | None:
     for name, function in functions.items():
         file = getattr(getattr(function, "__code__", None), "co_filename", "")
         is_of_pillow = getattr(function, "__globals__", None) is vars(image)
-        if not is_of_pillow or not file.startswith((image.__file__, _OURS)):
+        if not is_of_pillow or not file.startswith((str(image.__file__), _OURS)):
             return f"PIL.Image.{name}"
     for kind in _FORMATS:
         factory = image.OPEN.get(kind, (None,))[0]

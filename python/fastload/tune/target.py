@@ -117,7 +117,7 @@ def resolve(name: str, batch_size: int | None = None) -> Target:
         TargetError: The name is none of these, or its loader cannot be made.
     """
     folder = Path(name)
-    if folder.is_dir():
+    if name and folder.is_dir():
         steps = [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]
         made: Any = Image(image_files(folder), steps)
         what = f"{len(made)} images, resized to 256, cropped to 224"

@@ -95,9 +95,9 @@ def _no_collection() -> Iterator[None]:
 
 def _method(dataset: Any, method: str) -> types.FunctionType:
     kind = type(dataset)
-    if not attributes.is_plain(kind):
-        refuse("its class has a __getattr__ or a __getattribute__ of its own")
     found = attributes.of_class(kind, method)
     if type(found) is not types.FunctionType:
         refuse(f"its {method} is no function in Python")
+    if not attributes.is_plain(kind):
+        refuse("its class has a __getattr__ or a __getattribute__ of its own")
     return found

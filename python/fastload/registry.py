@@ -240,9 +240,12 @@ def check_functions(library: str, *modules: str) -> None:
 
 
 def _has_its_code(function: Any) -> bool:
-    """Returns true if a function has the code of its module's file, or for a moment a stub of `pictures`."""
-    file = function.__code__.co_filename
-    return bool(file == function.__globals__.get("__file__") or file.startswith(_HERE))
+    """Returns true if a function has the code of its module's file, or for a moment a stub of `pictures`.
+
+    Without its source code a module does not tell.
+    """
+    file, home = function.__code__.co_filename, str(function.__globals__.get("__file__"))
+    return bool(file == home or file.startswith(_HERE) or not home.endswith(".py"))
 
 
 def refuse_replaced(what: str, short: str = "it") -> NoReturn:

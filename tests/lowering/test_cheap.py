@@ -824,59 +824,6 @@ def test_the_generators_that_code_may_draw_from_are_found(dataset, generators):
     assert code.only_reads == (not isinstance(dataset, Counted | InPlace | Shuffled))
 
 
-class Unsteady:
-    """An object whose comparisons and texts are drawn."""
-
-    def __str__(self):
-        return random.choice("abcd")
-
-    def __lt__(self, other):
-        return random.random() < 0.5
-
-
-@functools.total_ordering
-@dataclasses.dataclass
-class Steady:
-    """An object whose comparisons and texts are drawn nowhere."""
-
-    x: int = 1
-
-    def __lt__(self, other):
-        return self.x < other.x
-
-
-class NamedByItsClass:
-    def __repr__(self):
-        return f"{type(self).__name__}, a {self.__class__.__name__}"
-
-
-class Formatted(Held):
-    def __getitem__(self, index):
-        return f"{self.values}-{index}"
-
-
-class Percent(Held):
-    def __getitem__(self, index):
-        return "%s" % self.values  # noqa: UP031
-
-
-class Less(Held):
-    def __getitem__(self, index):
-        return self.values < self.values
-
-
-class Said(Held):
-    def __getitem__(self, index):
-        return str(self.values)
-
-
-@pytest.mark.parametrize("kind", [Formatted, Percent, Less, Said])
-def test_comparisons_and_texts_of_objects_may_draw(kind):
-    assert read_code(kind(values=Unsteady())).draws == {"python"}
-    assert read_code(kind(values=Steady())).is_cheap
-    assert read_code(Formatted(values=NamedByItsClass())).is_cheap
-
-
 class Doubled(Held):
     def __getitem__(self, index):
         row = self.values[index]

@@ -326,12 +326,28 @@ def test_long_lists_are_looked_at_behind_few_batches(monkeypatch):
     assert looks["dataset.lists[9]"] == 16 + 19
 
 
-def test_to_look_for_changes_is_no_part_of_making_a_batch(monkeypatch):
+class Computed(IterableDataset):
+    """Takes CPU time for each sample."""
+
+    def __init__(self):
+        self.names = ["name"]
+
+    def __iter__(self):
+        for value in range(8):
+            end_s = time.thread_time() + 0.01
+            while time.thread_time() < end_s:
+                pass
+            yield value
+
+
+def test_to_look_for_changes_is_no_part_of_a_batch(monkeypatch):
     costs = []
-    monkeypatch.setattr(Evidence, "made", lambda _, cost: costs.append(cost.wall_s))
+    monkeypatch.setattr(Evidence, "made", lambda _, cost: costs.append(cost))
     monkeypatch.setattr(Changes, "changed", lambda *_, **__: time.sleep(0.2) or "")
-    assert len(list(Loader(Long(None), 100))) == 2
-    assert 0 < max(costs) < 0.2
+    assert len(list(Loader(Computed(), 4))) == 2
+    assert len(costs) == 3  # the end, too
+    assert all(each.cpu_s - each.sent_s >= 0.04 for each in costs[:2])
+    assert max(each.wall_s - each.queued_s for each in costs) < 0.2
 
 
 class Opens(Late):

@@ -45,7 +45,7 @@ class Slow(Hanging):
     """Is at work for a long time."""
 
     def __getitem__(self, index: int) -> int:
-        for _ in range(60 if index >= self.first else 0):
+        for _ in range(30 if index >= self.first else 0):
             time.sleep(0.02)
         return index
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 Paths = str | Iterable[str | os.PathLike[str]]
@@ -48,6 +49,11 @@ def one_or_more(paths: Paths | os.PathLike[str]) -> list[str]:
         msg = "no file is given"
         raise ValueError(msg)
     return found
+
+
+def absolute(paths: list[str]) -> list[str]:
+    """Returns paths that name the same files after the working directory has changed."""
+    return [path if Path(path).is_absolute() else f"{Path.cwd()}{os.sep}{path}" for path in paths]
 
 
 def _path(place: int, path: Any) -> str:

@@ -6,7 +6,7 @@ from weakref import WeakValueDictionary
 
 from fastload import _lib
 from fastload.columns.column import Column
-from fastload.columns.files import Paths, one_or_more, progress
+from fastload.columns.files import Paths, absolute, one_or_more, progress
 from fastload.machine.budget import budget_bytes
 from fastload.machine.threads import RenewedLock
 
@@ -56,7 +56,7 @@ class Parquet(Column):
         cache: int | str = "256MiB",
     ) -> None:
         cache = budget_bytes(cache, "cache")
-        self._paths = list(map(os.path.abspath, one_or_more(paths)))
+        self._paths = absolute(one_or_more(paths))
         self._name = column
         self._arguments = (self._paths, column), {"cache": cache}
         self._files = _shared(self._paths, cache)

@@ -1,6 +1,5 @@
 """`Tar`: samples in tar shards, as a map-style dataset: each member is a column, of a type that its extension says."""
 
-import os
 import weakref
 from functools import partial
 from typing import Any, Literal, final
@@ -12,7 +11,7 @@ from fastload import _lib
 from fastload.checks import check_choice
 from fastload.columns.column import Column, Form
 from fastload.columns.dataset import Dataset as Columns
-from fastload.columns.files import Paths, expand, progress
+from fastload.columns.files import Paths, absolute, expand, progress
 from fastload.columns.image import chain, listed
 from fastload.columns.rows import Rows
 from fastload.columns.structure import fill, leaves
@@ -69,7 +68,7 @@ class Tar(Dataset[Any]):
         missing: Literal["error", "drop"] = "error",
     ) -> None:
         check_choice("missing", missing, ("error", "drop"))
-        self._shards = _shards(list(map(os.path.abspath, expand(paths))))
+        self._shards = _shards(absolute(expand(paths)))
         self._members = _everything(self._shards.index) if members is None else members
         self._transform = transform
         self._missing = missing

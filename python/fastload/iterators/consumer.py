@@ -6,6 +6,7 @@ would, so that no order depends on where samples are made.
 """
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
@@ -37,6 +38,7 @@ class Maker:
         draws: True if samples or collation may draw random numbers.
         lazy_images: True if pictures wait.
         program: Makes the batches of indices from 0 to its length; None if Python makes them.
+        is_current: Tells whether the program is still that of the dataset.
         reading: The reading of the dataset's code, if one was kept.
 
     Attributes:
@@ -51,6 +53,7 @@ class Maker:
         draws: bool = True,
         lazy_images: bool = False,
         program: _lib.Program | None = None,
+        is_current: Callable[[], bool] | None = None,
         reading: KeptReading | None = None,
     ) -> None:
         self._is_map = iterator._dataset_kind == _DatasetKind.Map
@@ -75,6 +78,7 @@ class Maker:
             iterator._drop_last,
         )
         self._program = program
+        self._is_current = is_current
         self._reading = KeptReading(dataset) if reading is None else reading
         self.fetcher: Any = None
         self.batches = 0
@@ -157,7 +161,7 @@ class Maker:
         By Python for the rest of the epoch once the dataset was changed within it.
         """
         assert self._program is not None
-        if not self._reading.is_current():
+        if self._is_current is None or not self._is_current():
             self._program = None
             return self.fetcher.fetch(indices)
         try:
@@ -226,7 +230,8 @@ class ConsumerIter(Resumable):
             draws=draws,
             lazy_images=self._lazy_images,
             program=program,
-            reading=self._reading if program is None else loader._reading,
+            is_current=None if program is None else loader._reading.check(),
+            reading=self._reading,
         )
         if shared is None:
             self._reset(loader, first_iter=True)

@@ -267,7 +267,7 @@ def _collates_quickly(loader: Any) -> bool:
 
 
 def may_draw(loader: Any) -> bool:
-    """Returns true unless `collate_fn` is known to draw no random numbers: some collators of transformers draw masks."""
+    """Returns true unless `collate_fn` is known to draw nothing: some collators of transformers draw masks."""
     if _is_default(loader) or type(loader.collate_fn) in (PadCollate, PackCollate):
         return False
     return collators.native(loader.collate_fn) is None

@@ -36,6 +36,8 @@ from fastload.threads import ThreadIter
 __all__ = ["Settled", "current_choice", "start"]
 
 _log = logging.getLogger("fastload")
+_EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Errors of a system that has no process, no memory or no descriptor left."""
 
 
 @dataclass(slots=True)
@@ -176,7 +178,7 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
                 return _start_here(loader, choice, str(error), marks=marks, is_news=True)
             _log_threads(loader, str(error))
         except OSError as error:
-            if not choice.may_take_over or error.errno not in (errno.EAGAIN, errno.ENOMEM):
+            if not choice.may_take_over or error.errno not in _EXHAUSTED:
                 raise
             generator.set_state(drawn)
             why = f"no worker process can be started: {error}"

@@ -11,7 +11,6 @@ import collections
 import enum
 import functools
 import re
-import sys
 import threading
 import types
 from collections.abc import Iterable, Iterator
@@ -30,7 +29,7 @@ from torch.utils.data import (
 
 from fastload.collate.pack_collate import PackCollate
 from fastload.collate.pad_collate import PadCollate
-from fastload.lowering.code_effects import IN_PLACE, MANY, Chain, Maker
+from fastload.lowering.code_effects import IN_PLACE, Chain, Maker
 from fastload.lowering.code_names import Names, names_of
 from fastload.lowering.known_functions import (
     ATTRIBUTES,
@@ -42,10 +41,8 @@ from fastload.lowering.known_functions import (
     FUNCTIONS,
     MAKERS,
     NUMBER_MAKERS,
-    OUT_OF_FUNCTIONS,
     QUICK_ATTRIBUTES,
     QUICK_FUNCTIONS,
-    TEXT_FUNCTIONS,
 )
 from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
@@ -80,14 +77,13 @@ _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _ROOTS = (object, tuple, BaseException)
 _OF_LIBRARY = ("torch.utils.data.dataset", "typing", "abc")
 _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
-_INITIAL = ("__init__", "__post_init__")
-_MADE = ("__new__", "__del__", *_INITIAL)
-_TEXTS = ("__repr__", "__str__")
-_OF_FIELDS = (*_TEXTS, "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
-_OF_CLASSES = {"__class__", "__name__", "__qualname__"}
-_SPECIAL = "reduce reduce_ex getstate setstate getnewargs replace copy deepcopy dir sizeof init_subclass class_getitem"
+_MADE = ("__init__", "__new__", "__post_init__")
+_SPECIAL = (
+    "reduce reduce_ex getstate setstate getnewargs replace copy deepcopy repr str del "
+    "eq lt le gt ge hash dir sizeof init_subclass class_getitem"
+)
 _UNASKED = frozenset(f"__{name}__" for name in _SPECIAL.split())
-"""Methods that nothing in a sample calls."""
+"""Methods that nothing in a sample calls, or that compare."""
 
 
 class Code(NamedTuple):
@@ -177,13 +173,6 @@ class _Reader:
         """For each of the classes, whether the code may make instances."""
         self._names: dict[str, None] = {}
         self._stored: set[str] = set()
-        self._arguments = 0
-        """The most arguments that anything is called with."""
-        self._out = MANY
-        """The first of the places of `out` in functions that are called by other names than theirs."""
-        self._texts: list[types.FunctionType] = []
-        """Methods of classes that make text of their objects, which are read if code asks for such text."""
-        self._asks_for_texts = False
 
     def read_dataset(self, dataset: Any) -> Code:
         """Returns what the code of a dataset shows."""
@@ -200,7 +189,6 @@ class _Reader:
         draws = frozenset(self._draws)
         # results that are kept would be made again, but not the draws in them
         only_reads = self._only_reads and not (self._keeps and draws)
-        only_reads &= self._arguments <= self._out
         only_reads &= not self._only_reads_by_index or len(self.read) == 1
         return Code(draws, only_reads, self._is_quick and not draws)
 
@@ -237,7 +225,6 @@ class _Reader:
         makes: bool = False,
         is_stream: bool = False,
         is_indexed: bool = False,
-        makes_text: bool = False,
     ) -> bool:
         """Reads a function.
 
@@ -246,7 +233,6 @@ class _Reader:
             makes: True if it stores attributes in a new object, as `__init__` does.
             is_stream: True if it may be a generator with a loop.
             is_indexed: True if it is the dataset's method, which is tried with numbers.
-            makes_text: True if it makes text of its object, and so may ask for the name of its class.
         """
         if id(function) in self.read:
             return True
@@ -254,14 +240,11 @@ class _Reader:
         names = names_of(function.__code__)
         if names is None or len(self.read) > _MOST_FUNCTIONS:
             return False
-        of_values = names.of_values - _OF_CLASSES if makes_text else names.of_values
-        self._names.update(dict.fromkeys(of_values))
-        self._arguments = max(self._arguments, names.most_arguments)
+        self._names.update(dict.fromkeys(names.of_values))
         self._stored |= names.stored
-        self._asks_for_texts |= names.formats
         self._only_reads_by_index |= is_indexed and not names.only_reads
         only_reads = names.only_reads_by_index if is_indexed else names.only_reads
-        self._only_reads &= only_reads and (names.only_sets_own if makes else not names.stored)
+        self._only_reads &= only_reads and (makes or not names.stored)
         self._only_reads &= all(_makes_new(function, maker) for maker in names.makers)
         self._is_quick &= (makes or not names.stored) and _is_quick(
             names, function.__code__.co_name, is_stream=is_stream
@@ -273,22 +256,17 @@ class _Reader:
         for chain in names.of_module:
             value, rest = global_of(function, chain)
             self._names.update(dict.fromkeys(rest))
-            if makes_text and value is type:
-                continue
-            if not self._is_known(value, arguments=names.arguments[chain]):
+            if not self._is_known(value):
                 return False
         return True
 
     def _attributes_are_known(self) -> bool:
         """Looks up all attributes at all objects, until nothing new is met."""
-        if not self._names and not self._copies and not self._texts:
+        if not self._names and not self._copies:
             return True
-        done = 0, 0, False
+        done = 0, 0
         found: set[str] = set()
-        while done != (size := (len(self._names), len(self._owners), self._asks_for_texts)):
-            while self._texts and (self._asks_for_texts or "format" in self._names):
-                if not self._function(self._texts.pop(), makes_text=True):
-                    return False
+        while done != (size := (len(self._names), len(self._owners))):
             names, owners = list(self._names), list(self._owners.values())
             for place, owner in enumerate(owners):
                 new = names if place >= done[1] else names[done[0] :]
@@ -308,13 +286,8 @@ class _Reader:
         self._only_reads &= not in_place and CHANGES.isdisjoint(self._names)
         return all(name in ATTRIBUTES or name in DRAWING_ATTRIBUTES for name in others)
 
-    def _is_known(self, value: Any, *, arguments: int | None = None) -> bool:
-        """Reads a value, which is called with so many positional arguments at most; None if that is not known."""
+    def _is_known(self, value: Any) -> bool:
         if id(value) in FUNCTIONS:
-            self._asks_for_texts |= id(value) in TEXT_FUNCTIONS
-            if (out := OUT_OF_FUNCTIONS.get(id(value))) is not None:
-                self._out = min(self._out, out) if arguments is None else self._out
-                self._only_reads &= arguments is None or arguments <= out
             if id(value) in DRAWS:
                 self._draws.add(DRAWS[id(value)])
             # the second argument of a ufunc may be what it writes to
@@ -361,8 +334,7 @@ class _Reader:
 
     def _is_partial(self, value: functools.partial[Any]) -> bool:
         self.is_shallow = False
-        takes_out = value.args and id(value.func) in OUT_OF_FUNCTIONS
-        self._only_reads &= IN_PLACE.isdisjoint(value.keywords) and not takes_out
+        self._only_reads &= IN_PLACE.isdisjoint(value.keywords)
         return all(map(self._is_known, (value.func, *value.args, *value.keywords.values())))
 
     def _is_class(self, kind: type) -> bool:
@@ -393,12 +365,9 @@ class _Reader:
                 if not name.startswith("__") or name in _UNASKED or (name in _MADE and not makes):
                     continue
                 method = value.__func__ if type(value) in (staticmethod, classmethod) else value
-                is_function = type(method) is types.FunctionType
-                if not is_function or (name in _OF_FIELDS and _is_generated(method, each)):
-                    continue
-                if name in _TEXTS:
-                    self._texts.append(method)
-                elif not self._function(method, makes=name in _INITIAL):
+                if type(method) is types.FunctionType and not self._function(
+                    method, makes=name in _MADE
+                ):
                     return False
         return True
 
@@ -496,19 +465,10 @@ def _is_quick(names: Names, name: str, *, is_stream: bool) -> bool:
 
 
 def _copies_itself(owner: Any) -> bool:
-    """Returns true if the class of an object has a method of its own for copies, or for their end."""
+    """Returns true if the class of an object has a method of its own for copies."""
     kind = owner if issubclass(type(owner), type) else type(owner)
-    stored = [of_class(kind, name) for name in ("__copy__", "__deepcopy__", "__del__", *_PICKLING)]
+    stored = [of_class(kind, name) for name in ("__copy__", "__deepcopy__", *_PICKLING)]
     return any(isinstance(each, types.FunctionType) for each in stored)
-
-
-def _is_generated(method: types.FunctionType, kind: type) -> bool:
-    """Returns true if Python's library, or attrs, has made a method, which compares or shows the fields of objects."""
-    file = method.__code__.co_filename
-    if file == "<string>":
-        return "__dataclass_params__" in vars(kind)
-    module = method.__globals__.get("__name__", "").partition(".")[0]
-    return module in sys.stdlib_module_names or file.startswith("<attrs generated")
 
 
 def _held(function: types.FunctionType) -> Iterator[Any]:

@@ -9,22 +9,17 @@ import dis
 import inspect
 import itertools
 import re
-import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fastload.lowering.known_functions import CHANGES, OUT_OF_METHODS
+from fastload.lowering.known_functions import CHANGES
 
-__all__ = ["IN_PLACE", "MANY", "Chain", "Effects", "Maker", "effects_of", "single"]
+__all__ = ["IN_PLACE", "Chain", "Effects", "Maker", "effects_of", "single"]
 
 _STORES = ("STORE_SUBSCR", "STORE_SLICE")
 IN_PLACE = {"out", "copy", "inplace"}
 """Arguments that name what is changed, or have it changed."""
-MANY = 1_000
-"""The number of arguments of a call that is not found."""
-_NULL_FOLLOWS = sys.version_info >= (3, 13)
-"""True if what is called comes before its NULL."""
 _UNCHANGING = ("LOAD_CONST", "LOAD_SMALL_INT")
 _KINDS = ("", "new", "container", "array")
 """What is stored in a variable: anything, anything new, a container of its own making, what a maker returned."""
@@ -56,16 +51,12 @@ class Effects(NamedTuple):
         only_own_by_index: The same if it is a method that is called with a number as its second argument, by others.
         makers: The globals whose results it changes.
         own_methods: Places of instructions that take a method that changes an own variable from it.
-        only_sets_own: True if all attributes that it sets are those of its first argument.
-        arguments: The most positional arguments that globals are called with, by their chains.
     """
 
     only_own: bool
     only_own_by_index: bool
     makers: frozenset[Maker]
     own_methods: frozenset[int]
-    only_sets_own: bool
-    arguments: Mapping[Chain, int]
 
 
 def effects_of(
@@ -89,11 +80,7 @@ def effects_of(
         reader = _Reader(code, instructions, chains, number=code.co_varnames[1])
         by_index = all(map(reader.is_own_change, places))
     methods = frozenset(filter(reader.is_own_method, places))
-    only_sets_own = all(map(reader.is_own_attribute, places))
-    return Effects(
-        *(only_own, by_index, frozenset(reader.relied_on), methods, only_sets_own),
-        reader.arguments(),
-    )
+    return Effects(only_own, by_index, frozenset(reader.relied_on), methods)
 
 
 class _Reader:
@@ -107,7 +94,6 @@ class _Reader:
         self._holds_objects = not {"object", "O"}.isdisjoint(
             [*(each for each in code.co_consts if type(each) is str), *code.co_names]
         )
-        self._code = code
         self._instructions = instructions
         self._chains = chains
         self.relied_on: set[Maker] = set()
@@ -225,10 +211,6 @@ class _Reader:
         if each.opname.startswith("CALL_FUNCTION_EX"):  # whose arguments may name what is changed
             called = self._instructions[place - 2] if each.arg == 0 and place > 1 else each
             return called.opname.startswith("LOAD_GLOBAL") and called.argval == "zip"
-        if self._has_output(place):
-            return False
-        if each.opname == "STORE_DEREF":  # a variable of the function around it stays what it is
-            return each.argval not in self._code.co_freevars
         if each.opname.startswith(_STORES):
             return self._is_own(self._changed_entry(place))
         if not _is_in_place(each):
@@ -238,59 +220,6 @@ class _Reader:
         entry = self._augmented_entry(place)
         is_array = self._kinds.get(entry or "") == "array" and not self._holds_objects
         return is_array and self._is_own(entry, is_of_numbers=True)
-
-    def is_own_attribute(self, place: int) -> bool:
-        """Returns true if an instruction sets no attribute, or one of the first argument."""
-        if not self._instructions[place].opname.startswith("STORE_ATTR"):
-            return True
-        first = self._code.co_varnames[0] if self._code.co_argcount else None
-        is_first = first is not None and self._loaded_before(place) == first
-        return is_first and all(_stored(each) != first for each in self._instructions)
-
-    def arguments(self) -> dict[Chain, int]:
-        """Returns the most positional arguments that each global is called with."""
-        most: dict[Chain, int] = {}
-        for place, chain in self._chains.items():
-            last = place + len(chain) - 1
-            if _NULL_FOLLOWS and self._instructions[last + 1].opname == "PUSH_NULL":
-                last += 1
-            elif not (
-                _is_called(self._instructions[place]) or _is_called(self._instructions[last])
-            ):
-                most[chain] = MANY  # it is called by another name
-                continue
-            most[chain] = max(self._arguments(last), most.get(chain, 0))
-        return most
-
-    def _has_output(self, place: int) -> bool:
-        """Returns true if an instruction takes a method that may write to one of its arguments, which is no constant."""
-        each = self._instructions[place]
-        if not each.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")) or not _is_called(each):
-            return False
-        out = OUT_OF_METHODS.get(each.argval)
-        return out is not None and self._arguments(place, of_method=True) > out
-
-    def _arguments(self, place: int, *, of_method: bool = False) -> int:
-        """Returns the number of positional arguments that what an instruction loads is called with.
-
-        Constants at the end do not count for methods, as nothing is written to them.
-        """
-        height, last = 0, place + 1
-        for each in self._instructions[last:]:
-            height += _effect(each)
-            if height < 0 or "JUMP" in each.opname or each.is_jump_target:
-                break
-            last += 1
-        call = self._instructions[last]
-        if height >= 0 or not call.opname.startswith("CALL") or call.arg is None:
-            return MANY
-        last -= 2 if self._instructions[last - 1].opname == "PRECALL" else 1
-        if "KW" in call.opname + self._instructions[last].opname:
-            return call.arg - len(self._code.co_consts[self._instructions[last].arg or 0])
-        number = call.arg
-        while of_method and number and self._instructions[last].opname in _UNCHANGING:
-            number, last = number - 1, last - 1
-        return number
 
     def is_own_method(self, place: int) -> bool:
         """Returns true if an instruction takes a method that changes an own variable."""
@@ -358,10 +287,6 @@ def single(instructions: Iterable[dis.Instruction]) -> Iterator[dis.Instruction]
 
 def _effect(instruction: dis.Instruction) -> int:
     return dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
-
-
-def _is_called(instruction: dis.Instruction) -> bool:
-    return instruction.opname == "LOAD_METHOD" or "NULL" in instruction.argrepr
 
 
 def _is_in_place(instruction: dis.Instruction) -> bool:

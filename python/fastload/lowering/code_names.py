@@ -46,10 +46,6 @@ class Names(NamedTuple):
             sample may hold.
         only_reads_by_index: The same if it is a method that is called with a number as its second argument, by others.
         makers: The functions that must make something new, or numbers that are new.
-        only_sets_own: True if all attributes that it sets are those of its first argument.
-        arguments: The most positional arguments that globals are called with, by their chains.
-        most_arguments: The most arguments that anything is called with.
-        formats: True if it makes text of values.
     """
 
     of_module: tuple[tuple[str, ...], ...]
@@ -62,10 +58,6 @@ class Names(NamedTuple):
     only_reads: bool
     only_reads_by_index: bool
     makers: frozenset[Maker]
-    only_sets_own: bool
-    arguments: dict[Chain, int]
-    most_arguments: int
-    formats: bool
 
 
 @functools.lru_cache(maxsize=1024)
@@ -87,12 +79,13 @@ def names_of(code: types.CodeType) -> Names | None:
         for place, each in enumerate(read)
         if each.opname.startswith(_LOADS) and place not in known
     }
-    stored = {each.argval for each in read if each.opname.startswith("STORE_ATTR")}
-    makers, arguments = effects.makers, dict(effects.arguments)
-    most_arguments = max(
-        (each.arg or 0 for each in read if each.opname.startswith("CALL")), default=0
-    )
-    formats = any(map(_formats, read, itertools.repeat(code)))
+    nonlocals = [("STORE_DEREF", name) for name in code.co_freevars]
+    stored = {
+        each.argval
+        for each in read
+        if each.opname.startswith("STORE_ATTR") or (each.opname, each.argval) in nonlocals
+    }
+    makers = effects.makers
     inner = [constant for constant in code.co_consts if type(constant) is types.CodeType]
     only_reads = effects.only_own and all(each.co_name in _COMPREHENSIONS for each in inner)
     for each in map(names_of, inner):
@@ -103,10 +96,6 @@ def names_of(code: types.CodeType) -> Names | None:
         of_values |= each.of_values
         stored |= each.stored
         makers |= each.makers
-        formats |= each.formats
-        most_arguments = max(most_arguments, each.most_arguments)
-        for key, number in each.arguments.items():
-            arguments[key] = max(number, arguments.get(key, 0))
     return Names(
         tuple(of_module),
         frozenset(of_values),
@@ -118,10 +107,6 @@ def names_of(code: types.CodeType) -> Names | None:
         only_reads=only_reads,
         only_reads_by_index=only_reads or (not inner and effects.only_own_by_index),
         makers=makers,
-        only_sets_own=effects.only_sets_own,
-        arguments=arguments,
-        most_arguments=most_arguments,
-        formats=formats,
     )
 
 
@@ -136,12 +121,6 @@ def _chains(instructions: list[dis.Instruction]) -> dict[int, Chain]:
             )
             chains[place] = (instruction.argval, *(each.argval for each in rest))
     return chains
-
-
-def _formats(instruction: dis.Instruction, code: types.CodeType) -> bool:
-    if instruction.opname == "BINARY_OP" and instruction.argrepr.startswith("%"):
-        return any(type(each) is str and "%" in each for each in code.co_consts)
-    return instruction.opname.startswith(("FORMAT_", "CONVERT_"))
 
 
 def _is_costly(instruction: dis.Instruction) -> bool:

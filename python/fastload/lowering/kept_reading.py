@@ -37,13 +37,9 @@ class KeptReading:
         self._lowered_at: Any = None
         """The state of all that the program depends on, beside the code."""
 
-    def is_current(self) -> bool:
-        """Returns true if the code was read, and nothing has changed since that the reading depends on."""
-        return self._sources is not None and self._sources.are_same()
-
     def code(self) -> Code:
         """Returns what the code shows."""
-        if self.is_current():
+        if self._sources is not None and self._sources.are_same():
             return self._code
         self._code, shallow = read_shallowly(self._dataset)
         self._sources = self._lowered_at = None
@@ -52,6 +48,17 @@ class KeptReading:
         if self._code.draws is not None and not has_slots and shallow is not None:
             self._sources = _Sources(self._dataset, shallow)
         return self._code
+
+    def check(self) -> Callable[[], bool]:
+        """Returns what tells whether the dataset's attributes are the same objects as now; asked at each batch."""
+        attributes = vars(self._dataset)
+        names, values = list(attributes), list(attributes.values())
+
+        def are_same() -> bool:
+            now = vars(self._dataset)
+            return list(now) == names and all(map(operator.is_, now.values(), values))
+
+        return are_same
 
     def program(
         self, lower: Callable[[Any], _lib.Program | None], loader: Any
@@ -98,7 +105,7 @@ class _Sources:
         self.arrays = [each for each in held if type(each) in _ARRAYS and _is_readable(each)]
 
     def are_same(self) -> bool:
-        """Returns true if nothing has changed. Asked at each batch: loops take half the time of generators."""
+        """Returns true if nothing has changed. Asked at each epoch: loops take half the time of generators."""
         now = self._attributes
         if type(self._dataset).__mro__ is not self._classes or vars(self._dataset) is not now[0]:
             return False

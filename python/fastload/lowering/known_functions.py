@@ -31,11 +31,8 @@ __all__ = [
     "FUNCTIONS",
     "MAKERS",
     "NUMBER_MAKERS",
-    "OUT_OF_FUNCTIONS",
-    "OUT_OF_METHODS",
     "QUICK_ATTRIBUTES",
     "QUICK_FUNCTIONS",
-    "TEXT_FUNCTIONS",
 ]
 
 _QUICK = {
@@ -93,24 +90,6 @@ DRAWS = {
 """Functions that draw, by identity, and the generator of the process that they draw from."""
 CHANGING_FUNCTIONS = _found({np.random: "shuffle", random: "shuffle"})
 """Functions that change what they are given, by identity."""
-_OUT = {
-    1: "nan_to_num",
-    2: "argmax argmin concatenate max min stack",
-    3: "clip cumsum mean std sum",
-}
-OUT_OF_FUNCTIONS = {
-    id(each): place for place, names in _OUT.items() for each in _found({np: names}).values()
-}
-"""The places of the positional arguments by which functions, by identity, change something: `out`, or no `copy`."""
-_OUT_OF_METHODS = {
-    1: "all any argmax argmin choose dot max min ptp round",
-    2: "clip compress cumprod cumsum mean prod std sum take var",
-    4: "trace",
-}
-OUT_OF_METHODS = {name: place for place, names in _OUT_OF_METHODS.items() for name in names.split()}
-"""The places of `out` among the positional arguments of the methods of arrays."""
-TEXT_FUNCTIONS = _found({builtins: "ascii repr str"})
-"""Functions that make text of anything, by identity."""
 COPYING = _found({copy: "copy deepcopy"})
 """Functions that classes may have methods for, by identity."""
 NUMBER_MAKERS = _found(
@@ -157,13 +136,12 @@ _OF_TENSORS = (
 _IN_PLACE = "abs_ add_ clamp_ copy_ div_ fill_ index_add_ index_copy_ index_fill_ masked_fill_ mul_ neg_ scatter_ sub_ zero_"
 _OF_OTHERS = "acquire locked release from_iterable"  # of locks and itertools.chain
 _KINDS = (str, bytes, list, tuple, dict, set, int, float, np.ndarray, re.Match, re.Pattern)
-_TO_FILES = ("dump", "tofile")
 ATTRIBUTES = QUICK_ATTRIBUTES.union(
     _OF_TENSORS.split(),
     _IN_PLACE.split(),
     _OF_OTHERS.split(),
     *((name for name in dir(kind) if not name.startswith("_")) for kind in _KINDS),
-).difference(_TO_FILES)
+).difference(("dump", "tofile"))
 """All of them, but those that write files."""
 _CHANGES = (
     "add append byteswap clear difference_update discard extend fill insert intersection_update itemset "

@@ -6,13 +6,14 @@ files that native code refuses: a GIF, a truncated file.
 
 import functools
 import io
+import os
 import re
 import sys
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any, TypedDict
 
-_OURS = str(Path(__file__).parent.parent)
+_OURS = str(Path(__file__).parent.parent) + os.sep
 """The folder of this package, of whose code `PIL.Image.open` has a stub for a moment."""
 _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
@@ -104,13 +105,13 @@ def replaced() -> str | None:
     image = sys.modules.get("PIL.Image")
     if image is None:
         return None
-    own = vars(image.Image)
+    own, home = vars(image.Image), str(image.__file__)
     functions = {name: vars(image).get(name) for name in ("open", "fromarray")}
     functions |= {f"Image.{name}": own.get(name) for name in _METHODS}
     for name, function in functions.items():
         file = getattr(getattr(function, "__code__", None), "co_filename", "")
         is_of_pillow = getattr(function, "__globals__", None) is vars(image)
-        if not is_of_pillow or not file.startswith((str(image.__file__), _OURS)):
+        if not is_of_pillow or not (file.startswith((home, _OURS)) or not home.endswith(".py")):
             return f"PIL.Image.{name}"
     for kind in _FORMATS:
         factory = image.OPEN.get(kind, (None,))[0]

@@ -38,8 +38,9 @@ def dtype_name(dtype: Any) -> str:
         TypeError: No dtype, or one whose elements no tensor can have.
         ValueError: Foreign byte order.
     """
-    if isinstance(dtype, str) and str(getattr(torch, dtype, None)) == f"torch.{dtype}":
-        return dtype  # NumPy does not know all of them
+    named = getattr(torch, dtype, None) if isinstance(dtype, str) else None
+    if isinstance(named, torch.dtype) and str(named) == f"torch.{dtype}":
+        dtype = named  # NumPy does not know all of them
     if isinstance(dtype, torch.dtype):
         return str(dtype).removeprefix("torch.")
     found = np.dtype(dtype)

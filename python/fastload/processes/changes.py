@@ -49,7 +49,7 @@ _MANY = 500
 _SHORT = 32
 """What containers of more entries hold is not watched, but for the entries themselves."""
 _FEW = 256
-"""Values, nearest first, that are looked at behind every batch of a stream."""
+"""Values of small objects, nearest first, that are looked at behind every batch of a stream."""
 _OFTEN = 16
 """First batches of a stream behind which all others are looked at, too; later behind one of as many, and the last."""
 _SMALL_BYTES = 4_096
@@ -115,8 +115,9 @@ class Changes:
                 if not isinstance(each, _Rows) or each.count >= length
             ]
         self._filled = [each for each in self._watched if isinstance(each, _Rows | _Container)]
-        totals = itertools.accumulate(each.size for each in self._watched)
-        self._near = self._watched[: sum(total <= _FEW for total in totals)]
+        small = [each for each in self._watched if each.size <= _SHORT]
+        totals = itertools.accumulate(each.size for each in small)
+        self._near = small[: sum(total <= _FEW for total in totals)]
         self._looks = 0
         gc.freeze()  # `gc.get_objects` then returns what is made from here on
 

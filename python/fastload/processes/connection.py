@@ -144,23 +144,22 @@ class Connection:
             data.note = self._note()  # type: ignore[attr-defined]
             if self._may_take_over and (found := ONLY_HERE.search(data.exc_msg)):
                 data.why_here = found[0]  # type: ignore[attr-defined]
+        moved = None
+        if self._state is not None:  # what is no batch says that the worker begins an epoch
+            moved = self._state.moved(seq) if isinstance(seq, int) else self._state.next_epoch()
+        cost, lapped_s = self._watch.lap(), self._watch.lapped_s
         changes = "", ("", 0), ""
         if self._changes is not None:
-            self._watch.rest()  # to look at what has changed is no part of making a batch
             once = not self._has_told
             filled = self._changes.filled() if once else ("", 0)
             kept = self._changes.kept() if once and self._may_take_over else ""
             is_last = isinstance(data, worker._IterableDatasetStopIteration)
             changes = self._changes.changed(is_last=is_last), filled, kept
             self._has_told = True
-            self._watch.run()
             if not (self._is_stream and self._may_take_over):
                 self._changes = None  # the first batch has told
-        moved = None
-        if self._state is not None:  # what is no batch says that the worker begins an epoch
-            moved = self._state.moved(seq) if isinstance(seq, int) else self._state.next_epoch()
-        cost = self._watch.lap()
-        head = seq, tuple(cost), self._watch.lapped_s, changes, moved
+            self._watch.run()  # to look for changes is no part of a batch, nor of handing it over
+        head = seq, tuple(cost), lapped_s, changes, moved
         pickler = WholePickler if self._may_take_over else None
         try:
             small = dumps_small(head, data)

@@ -347,15 +347,15 @@ class ProcessIter(Paced):
 
     def _get_data(self) -> tuple[Any, Any]:
         """Waits for a result; returns the number of the batch that is due, and None, once workers hang."""
-        switches = 0
+        seen = 0, 0.0
         while not self._is_stuck:
             limit_s = self._timeout if self._timeout > 0 else self._patience_s() / 2
             if not self._heard_in_time(lambda: bool(self._events), limit_s):
                 if self._timeout > 0:
                     self._is_late = True
                     raise RuntimeError(self._late())
-                before, switches = switches, self._switches()
-                if switches == before > 0 and self._is_here():
+                before, seen = seen, self._activity()
+                if seen == before and seen[0] > 0 and self._is_here():
                     self._give_up(2 * limit_s)
                 continue
             self._is_late = False
@@ -374,18 +374,20 @@ class ProcessIter(Paced):
             max(_PATIENCE_S, _OF_LONGEST * self._longest_s) if self._longest_s else 2 * _PATIENCE_S
         )
 
-    def _switches(self) -> int:
-        """Returns how often workers that make a batch, and processes that they have started, began to run or to wait.
+    def _activity(self) -> tuple[int, float]:
+        """Returns how often workers that make a batch began to run or to wait, and their CPU time, in seconds.
 
-        On Linux that counts their main threads alone. It is the same as before if each waits for one thing all the time.
+        With the processes that they have started. Linux counts the former of their main threads alone. Both are the same
+        as before if each waits for one thing all the time.
         """
-        switches = 0
+        switches, cpu_s = 0, 0.0
         for worker, tasks in zip(self._workers, self._context.tasks, strict=True):
             with contextlib.suppress(psutil.Error):  # it has just ended
                 process = psutil.Process(worker.pid)
                 for each in (process, *process.children(recursive=True)) if tasks.in_hand else ():
                     switches += sum(each.num_ctx_switches())
-        return switches
+                    cpu_s += sum(each.cpu_times()[:2])
+        return switches, cpu_s
 
     def _give_up(self, waited_s: float) -> None:
         """Ends workers that hang; the consumer makes what they were asked for, and all that follows."""
@@ -394,9 +396,9 @@ class ProcessIter(Paced):
         for place in range(len(self._workers)):
             self._admission.drop(place)
         self._note_here(
-            f"no batch has come for {waited_s:.0f} s, and the workers that make one do not run, as where they are forked "
-            "while another thread holds a lock that samples need; num_workers=0 or multiprocessing_context='spawn' "
-            "avoids that",
+            f"no batch has come for {waited_s:.0f} s, and the workers that make one do not run, as where they are "
+            "forked while another thread holds a lock that samples need; num_workers=0 or "
+            "multiprocessing_context='spawn' avoids that",
             logging.WARNING,
         )
         self.take_over()

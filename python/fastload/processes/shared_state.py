@@ -134,7 +134,7 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         is_forked: True if they would be forked.
         **things: What workers would be given, by name.
     """
-    met, generators = set[int](), _Generators()
+    met, classes, generators = set[int](), set[int](), _Generators()
     waiting, long = collections.deque[tuple[Any, str]](), list[tuple[Any, str]]()
     is_stream = issubclass(type(things.get("dataset")), IterableDataset)
 
@@ -192,8 +192,8 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             long.append((thing, path))
         else:
             wait_for_parts(thing, path)
-        if id(kind) not in met and not issubclass(kind, type):
-            met.add(id(kind))
+        if id(kind) not in classes and not issubclass(kind, type):
+            classes.add(id(kind))
             if (name := _descriptor(thing)) is not None:
                 return f"{path}.{name} is the descriptor of an open file, whose position moves"
             wait(parts_of_class(kind))
@@ -321,7 +321,7 @@ def _opened(thing: Any) -> str | None:
         if library in _HANDLES and each.__name__ in _CLASSES:
             return None if _is_left_closed(thing) else f"{_HANDLES[library]} that is open"
         if library == "pyarrow" and _shares_position(thing):
-            return "a reader of an open file, whose position workers would share"
+            return "a reader, maybe of an open file, whose position workers would share"
     return None
 
 

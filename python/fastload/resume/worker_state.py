@@ -85,10 +85,8 @@ class WorkerState:
             self.begin()  # its iterator may draw
         fetcher = make(kind, dataset, *rest)
         load_iterator(fetcher, dataset, saved)
-        self._dataset, self._fetcher = (
-            dataset,
-            weakref.ref(fetcher),
-        )  # torch's loop closes it at its end
+        # torch's loop closes it at its end
+        self._dataset, self._fetcher = dataset, weakref.ref(fetcher)
         return fetcher
 
     def begin(self) -> None:

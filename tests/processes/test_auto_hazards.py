@@ -331,7 +331,7 @@ def test_readers_of_arrow_over_open_files_are_found(tmp_path):
             found = why_one_process(is_forked=True, dataset=Held(each))
             assert (
                 found
-                == "dataset.value is a reader of an open file, whose position workers would share"
+                == "dataset.value is a reader, maybe of an open file, whose position workers would share"
             )
         on_disk.close()
         for each in (table.to_reader(), pq.ParquetFile(tmp_path / "parquet").iter_batches()):

@@ -128,7 +128,7 @@ def _make(loader: Any, batch_size: int, seconds: float) -> Making | None:
             collated, batch = collated + batch_size, []
     if not costs:
         return None
-    wall_ms, cpu_ms, queued_ms = 1e3 * np.array(costs).T
+    wall_ms, cpu_ms, queued_ms, _ = 1e3 * np.array(costs).T
     return Making(
         sample_ms=float(max(cpu_ms.mean(), (wall_ms - queued_ms).mean())),
         sample_p50_ms=float(np.median(wall_ms)),

@@ -173,19 +173,18 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
         except UnpicklableError as error:
             if loader.lane == "process" and error.__cause__ is not None:
                 raise error.__cause__ from None
-            generator.set_state(drawn)
-            if choice.may_take_over:
-                return _start_here(loader, choice, str(error), marks=marks, is_news=True)
-            _log_threads(loader, str(error))
+            why = str(error)
         except OSError as error:
             if not choice.may_take_over or error.errno not in _EXHAUSTED:
                 raise
-            generator.set_state(drawn)
             why = f"no worker process can be started: {error}"
-            return _start_here(loader, choice, why, marks=marks, is_news=True)
         else:
             loader._counters = _counters_of(iterator)
             return iterator
+        generator.set_state(drawn)  # what starts in their place draws from there
+        if choice.may_take_over:
+            return _start_here(loader, choice, why, marks=marks, is_news=True)
+        _log_threads(loader, why)
     kind = marked(ThreadIter, wanted=marks, tolerant=tolerant)
     threads: ThreadIter = kind(loader, seam=choice.seam)
     loader._counters = threads.stats

@@ -106,9 +106,8 @@ class Changes:
         with self._guarded():
             self._watched = list(_watched(things, picks, goes_on=goes_on))
         if any(isinstance(each, _Rows) for each in self._watched):
-            length = _length(
-                dataset
-            )  # a shorter array has no row for each sample: it may be a scratch buffer
+            # a shorter array has no row for each sample: it may be a scratch buffer
+            length = _length(dataset)
             self._watched = [
                 each
                 for each in self._watched

@@ -93,7 +93,7 @@ def run(
 
 
 def _forget_event_loop() -> None:
-    """Forgets the event loop of a parent that forked, as Python does from 3.12 on: the threads of it are gone."""
+    """Forgets the event loop of a parent that forked, as Python does from 3.12 on: its threads are gone."""
     events: Any = sys.modules.get("asyncio.events")
     if events is None:
         return

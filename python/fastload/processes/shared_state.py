@@ -376,7 +376,7 @@ def _has_threads() -> bool:
 
 
 def is_iterator(kind: type) -> bool:
-    """Returns true if objects of a class are iterators of C code, whose position nobody sees; files are none."""
+    """Returns true if objects of a class are iterators in C, whose position cannot be read; files do not count."""
     step = of_class(kind, "__next__")
     is_c = step is not None and type(step) is not types.FunctionType
     return kind is _SCANNER or (

@@ -206,20 +206,20 @@ def test_fields_of_structs_have_their_path(tmp_path):
         Parquet(path, "box")
 
 
-@pytest.mark.parametrize("cache", ["256MiB", 1, 4000])
+@pytest.mark.parametrize("cache", ["256MiB", 1, 1700])
 @pytest.mark.parametrize("num_workers", [1, 2, 8])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_are_those_of_torch(tmp_path, cache, num_workers, shuffle):
     path = str(tmp_path / "x.parquet")
     table = pa.table(
         {
-            "number": values(pa.float32(), 500),
-            "list": lists([4] * 500, pa.int16()),
-            "text": values(pa.string(), 500),
-            "raw": values(pa.binary(), 500),
+            "number": values(pa.float32(), 200),
+            "list": lists([4] * 200, pa.int16()),
+            "text": values(pa.string(), 200),
+            "raw": values(pa.binary(), 200),
         }
     )
-    pq.write_table(table, path, row_group_size=70)
+    pq.write_table(table, path, row_group_size=30)
     theirs = {name: plain(table.column(name)) for name in table.column_names}
     rows = [dict(zip(theirs, row, strict=True)) for row in zip(*theirs.values(), strict=True)]
     dataset = fastload.Dataset({name: Parquet(path, name, cache=cache) for name in theirs})

@@ -128,6 +128,7 @@ def test_a_worker_that_ends_while_torch_watches(monkeypatch: pytest.MonkeyPatch)
         until = time.monotonic() + 10
         while time.monotonic() < until:  # the signal ends it
             time.sleep(0.01)
+            signal.raise_signal(signal.SIGCHLD)  # the worker may have ended before its id was known
 
     dataset = Failing(leave, "start")
     list(DataLoader(range(2), num_workers=1))  # type: ignore[arg-type] # sets the handler, whatever ran before

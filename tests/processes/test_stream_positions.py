@@ -24,7 +24,8 @@ from torch.utils.data import ChainDataset, DataLoader, IterableDataset
 
 from fastload import Loader
 from fastload.iterators.cost import Evidence
-from fastload.processes.changes import Changes, _Container
+from fastload.processes.changes import Changes
+from fastload.processes.watched import Container
 
 SHARED = [0]
 POSITION = 0
@@ -316,10 +317,10 @@ def test_a_change_in_long_lists_is_seen_in_the_end(at):
 
 def test_long_lists_are_looked_at_behind_few_batches(monkeypatch):
     looks = collections.Counter()
-    entries = _Container._entries
+    entries = Container._entries
     counted = lambda it: looks.update([it.path]) or entries(it)  # noqa: E731
     changes = Changes(Long(0), None, goes_on=True)
-    monkeypatch.setattr(_Container, "_entries", counted)
+    monkeypatch.setattr(Container, "_entries", counted)
     for _ in range(320):
         assert not changes.changed()
     assert looks["dataset.lists"] == 320

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from fastload.processes import iterator
+from fastload.processes import worker_ends
 from tests.shared.compare import assert_same
 from tests.shared.keyed import auto
 from tests.shared.processes import OUR_PROCESSES
@@ -21,8 +21,8 @@ pytestmark = [*OUR_PROCESSES, pytest.mark.timeout(60)]
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING, "fastload")
-    monkeypatch.setattr(iterator, "_PATIENCE_S", 0.5)
-    monkeypatch.setattr(iterator, "_OF_LONGEST", 5)
+    monkeypatch.setattr(worker_ends, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(worker_ends, "_OF_LONGEST", 5)
 
 
 class Hanging(Dataset[int]):

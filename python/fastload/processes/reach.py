@@ -6,6 +6,7 @@ samples: an iterable dataset would begin each epoch with the count of the first 
 numbers from their copies of one generator. Runs nothing of the user's. Code of libraries is left out: it knows of workers.
 """
 
+import argparse
 import collections
 import contextlib
 import dis
@@ -29,6 +30,7 @@ from fastload.machine.libraries import is_library
 __all__ = [
     "ATOMS",
     "CACHED",
+    "DATA",
     "LONG",
     "changed_by_iterating",
     "entries",
@@ -66,6 +68,11 @@ _GENERATORS = (
 )
 CACHED = type(functools.lru_cache(len))
 """The class of functions that `functools.lru_cache` has wrapped."""
+DATA = (
+    *(np.ndarray, torch.Tensor, types.SimpleNamespace, argparse.Namespace),
+    *(types.MethodType, functools.partial, CACHED),
+)
+"""Objects of these classes, and containers, belong to the user if what leads to them does."""
 _OF_PROCESS = (random._inst, np.random.mtrand._rand, torch.default_generator)
 
 

@@ -1,11 +1,14 @@
 """What AUTO finds in a dataset before it forks: files, connections, iterators and locks."""
 
+import bz2
 import collections
 import csv
 import functools
+import gzip
 import io
 import itertools
 import logging
+import lzma
 import mmap
 import os
 import queue
@@ -23,9 +26,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
 
+from fastload import Loader
+from fastload.iterators.consumer import ConsumerIter
 from fastload.processes.shared_state import why_one_process
 from tests.shared import samplers
+from tests.shared.compare import assert_same
 
 
 class Held:
@@ -72,6 +80,7 @@ def held(tmp_path):
         lock.acquire()
         again.acquire()
         database = sqlite3.connect(":memory:")
+        database.executescript("create table t (b); insert into t values (zeroblob(4))")
         filled = queue.PriorityQueue()
         filled.put(1)
         opened = Future()
@@ -84,6 +93,7 @@ def held(tmp_path):
             "tar": (tar, "an archive"),
             "database": (database, "a database"),
             "cursor": (database.cursor(), "a database"),
+            "blob": (database.blobopen("t", "b", 1), "a database"),
             "lock": (lock, "a lock that is held"),
             "again": (again, "a lock that is held"),
             "pool": (pool, "a pool of threads"),
@@ -336,9 +346,78 @@ def test_readers_of_arrow_over_open_files_are_found(tmp_path):
         on_disk.close()
         for each in (table.to_reader(), pq.ParquetFile(tmp_path / "parquet").iter_batches()):
             assert "an iterator" in why_one_process(is_forked=True, dataset=Held(each))
+    lies_there = pa.ipc.open_file(pa.memory_map(str(tmp_path / "arrow")))
+    with (tmp_path / "arrow").open("rb") as arrow:
+        found = why_one_process(is_forked=True, dataset=Held(pa.ipc.open_file(arrow)))
+        assert found is not None
     harmless = [table, table["a"], table.schema, mapped, on_disk, pa.PythonFile(content)]
+    if sys.platform == "linux":
+        harmless.append(lies_there)
     harmless += [pq.ParquetFile(each) for each in (tmp_path / "parquet", mapped, content)]
     assert why_one_process(is_forked=True, dataset=Held(harmless)) is None
+
+
+def test_readers_of_orc_over_open_files_are_found(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    orc = pytest.importorskip("pyarrow.orc")
+    orc.write_table(pa.table({"a": [1, 2]}), path := tmp_path / "orc")
+    with path.open("rb") as file:
+        assert "a reader" in why_one_process(is_forked=True, dataset=Held(orc.ORCFile(file)))
+    sources = path, str(path), pa.memory_map(str(path)), io.BytesIO(path.read_bytes())
+    harmless = [orc.ORCFile(each) for each in sources]
+    assert why_one_process(is_forked=True, dataset=Held(harmless)) is None
+
+
+def test_files_that_libraries_hold_open_are_found(tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    safetensors = pytest.importorskip("safetensors.torch")
+    rows = {"a": torch.arange(4)}
+    torch.save(rows, tmp_path / "torch")
+    safetensors.save_file(rows, tmp_path / "safetensors")
+    np.savez(tmp_path / "arrays.npz", a=np.ones(2))
+    np.save(tmp_path / "array.npy", np.ones(2))
+    soundfile.write(tmp_path / "sound.wav", np.zeros(16), 8000)
+    Image.new("RGB", (4, 4)).save(tmp_path / "picture.png")
+    (tmp_path / "plain").write_bytes(b"a")
+    picture, loaded = (Image.open(tmp_path / "picture.png") for _ in range(2))
+    loaded.load()
+    with (
+        np.load(tmp_path / "arrays.npz") as arrays,
+        soundfile.SoundFile(tmp_path / "sound.wav") as sound,
+        gzip.open(tmp_path / "plain") as zipped,
+        bz2.open(tmp_path / "plain") as packed,
+        lzma.open(tmp_path / "plain", "w") as written,
+    ):
+        for each in (arrays, sound, zipped, packed, written, picture):
+            assert "open" in why_one_process(is_forked=True, dataset=Held(each))
+    picture.close()
+    mapped = torch.load(tmp_path / "torch", mmap=True)
+    stored = safetensors.safe_open(tmp_path / "safetensors", "pt")
+    harmless = [mapped, stored, loaded, np.load(tmp_path / "array.npy", mmap_mode="r")]
+    assert why_one_process(is_forked=True, dataset=Held(harmless)) is None
+
+
+class Records(Dataset):
+    """The tensors of a file, which a reader of torch's C code takes from it."""
+
+    def __init__(self, path):
+        self.reader = torch._C.PyTorchFileReader(str(path))
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        os.getpid()
+        return torch.frombuffer(
+            bytearray(self.reader.get_record(f"data/{index}")), dtype=torch.int64
+        )
+
+
+def test_a_file_that_torchs_c_code_reads_stays_in_one_process(tmp_path):
+    torch.save([torch.full((50,), number) for number in range(24)], tmp_path / "torch")
+    iterator = iter(Loader(Records(tmp_path / "torch"), 4))
+    assert isinstance(iterator, ConsumerIter)
+    assert_same(list(iterator), list(DataLoader(Records(tmp_path / "torch"), 4)))
 
 
 def test_databases_of_lmdb_are_found(tmp_path):

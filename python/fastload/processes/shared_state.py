@@ -8,7 +8,6 @@ user's.
 
 import argparse
 import collections
-import gc
 import io
 import logging
 import os
@@ -31,6 +30,7 @@ from torch.utils.data import IterableDataset
 from fastload.lowering.reading.attributes import all_stored, of_class
 from fastload.machine.libraries import is_library
 from fastload.processes.code_hazards import reads_descriptors, reads_stdin, removes_files
+from fastload.processes.open_handles import open_handle
 from fastload.processes.reach import (
     ATOMS,
     LONG,
@@ -76,55 +76,6 @@ _MASKS = ("transformers.data.data_collator", "DataCollatorForLanguageModeling")
 """The module and the name of a collator that may draw from a generator of its own."""
 _FIRST_OWN = 3
 """The lowest descriptor that is no standard stream's."""
-_HANDLES = {
-    "av": "a video",
-    "decord": "a video",
-    "duckdb": "a database",
-    "h5py": "an HDF5 file",
-    "lmdb": "a database",
-    "multiprocessing": "a process or a connection to one",
-    "netCDF4": "a netCDF file",
-    "psycopg2": "a database",
-    "rasterio": "a raster file",
-    "redis": "a connection",
-    "socket": "a connection",
-    "soundfile": "a sound file",
-    "sqlite3": "a database",
-    "subprocess": "a process",
-    "tables": "an HDF5 file",
-    "tarfile": "an archive",
-    "wave": "a sound file",
-    "zipfile": "an archive",
-}
-"""Libraries, and what they open."""
-_CLASSES = frozenset(
-    [
-        "Connection",
-        "Cursor",
-        "Container",
-        "Dataset",
-        "DatasetReader",
-        "Environment",
-        "File",
-        "Group",
-        "InputContainer",
-        "Pool",
-        "Popen",
-        "Process",
-        "DuckDBPyConnection",
-        "Redis",
-        "SoundFile",
-        "Transaction",
-        "TarFile",
-        "VideoReader",
-        "Wave_read",
-        "ZipFile",
-        "socket",
-        "connection",
-        "cursor",
-    ]
-)
-"""Classes of those that are open as long as they live, unless they say that they were closed."""
 
 
 def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
@@ -307,51 +258,9 @@ def hazard(thing: Any) -> str | None:
         is_over = threading.Event in mro and threading.Event.is_set(thing)
         seen = f"{signal}, which workers would not see when a thread of this process signals it"
         return seen if not is_over and _has_threads() else None
-    if (opened := _opened(thing)) is not None:
+    if (opened := open_handle(thing)) is not None:
         return opened
     return "an iterator, of which each worker would have a copy" if is_iterator(kind) else None
-
-
-def _opened(thing: Any) -> str | None:
-    """Returns the kind of resource that a library has opened behind an object."""
-    for each in type(thing).__mro__:
-        library = each.__module__.lstrip("_").partition(".")[0]
-        if each is getattr(sys.modules.get("lmdb"), each.__name__, None):
-            library = "lmdb"  # whose classes say that they are Python's own
-        if library in _HANDLES and each.__name__ in _CLASSES:
-            return None if _is_left_closed(thing) else f"{_HANDLES[library]} that is open"
-        if library == "pyarrow" and _shares_position(thing):
-            return "a reader, maybe of an open file, whose position workers would share"
-    return None
-
-
-def _shares_position(thing: Any) -> bool:
-    """Returns true if an object of Arrow's reads on from an open file; false of memory and of memory maps.
-
-    What is behind a reader of its own file format it does not tell.
-    """
-    arrow, kind = sys.modules["pyarrow"], type(thing)
-    if issubclass(kind, arrow.ipc.RecordBatchFileReader):
-        return True
-    if kind.__name__ == "ParquetFile":
-        opened = all_stored(thing).get("_close_source") is False  # by the user
-        sources = gc.get_referents(all_stored(thing).get("reader"))
-    else:
-        opened = issubclass(kind, arrow.NativeFile) and not arrow.NativeFile.closed.__get__(thing)
-        sources = [thing, *gc.get_referents(thing)]
-    in_memory = io.BytesIO, arrow.BufferReader, arrow.MemoryMappedFile
-    return opened and not any(issubclass(type(each), in_memory) for each in sources)
-
-
-def _is_left_closed(thing: Any) -> bool:
-    """Returns true if an archive was closed, or an HDF5 object's file."""
-    attributes = all_stored(thing)
-    if "fp" in attributes:  # a zip file's
-        return attributes["fp"] is None
-    if attributes.get("closed") is True:  # a tar file's
-        return True
-    identity = attributes.get("_id")
-    return identity is not None and type(identity).__module__.startswith("h5py.") and not identity
 
 
 def _is_closed(file: Any) -> bool:

@@ -1,0 +1,128 @@
+"""What libraries hold open behind their objects: databases, archives, videos, readers of Arrow's and torch's.
+
+Owns the table of their classes, and what tells that one is closed, or reads memory. Two forked processes that use one
+move its position, or mix what they send. Runs nothing of the user's,
+unless a file of theirs is read by Arrow.
+"""
+
+import contextlib
+import gc
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+from fastload.lowering.reading.attributes import all_stored
+
+__all__ = ["open_handle"]
+
+_PROCESS = "a process or a connection to one"
+_HANDLES: dict[str, tuple[str, frozenset[str]]] = {
+    library: (what, frozenset(classes))
+    for library, what, *classes in (
+        ("av", "a video", "Container", "InputContainer", "OutputContainer"),
+        ("cv2", "a video", "VideoCapture"),
+        ("dbm", "a database", "dbm"),
+        ("decord", "a video", "AVReader", "AudioReader", "VideoReader"),
+        ("duckdb", "a database", "DuckDBPyConnection"),
+        ("gdbm", "a database", "gdbm"),
+        ("h5py", "an HDF5 file", "Dataset", "File", "Group"),
+        ("lmdb", "a database", "Cursor", "Environment", "Transaction"),
+        ("multiprocessing", _PROCESS, "Connection", "Pool", "Popen", "Process"),
+        ("netCDF4", "a netCDF file", "Dataset", "Group", "Variable"),
+        ("osgeo", "a raster file", "Dataset"),
+        ("psycopg2", "a database", "connection", "cursor"),
+        ("rasterio", "a raster file", "DatasetReader"),
+        ("redis", "a connection", "Connection", "Redis"),
+        ("socket", "a connection", "socket"),
+        ("soundfile", "a sound file", "SoundFile"),
+        ("sqlite3", "a database", "Blob", "Connection", "Cursor"),
+        ("subprocess", "a process", "Popen"),
+        ("tables", "an HDF5 file", "File", "Group"),
+        ("tarfile", "an archive", "TarFile"),
+        ("torch", "an archive", "PyTorchFileReader"),
+        ("torchaudio", "a sound file", "StreamReader"),
+        ("torchcodec", "a video", "AudioDecoder", "VideoDecoder"),
+        ("torchvision", "a video", "VideoReader"),
+        ("wave", "a sound file", "Wave_read"),
+        ("zipfile", "an archive", "ZipFile"),
+    )
+}
+"""By library, what it opens, and the classes that are open as long as they live, unless they tell that they were closed."""
+_MAGIC = b"ARROW1"
+"""How a file of Arrow's format begins."""
+
+
+def open_handle(thing: Any) -> str | None:
+    """Returns the kind of resource that a library has opened behind an object."""
+    for each in type(thing).__mro__:
+        library = each.__module__.lstrip("_").partition(".")[0]
+        if each is getattr(sys.modules.get("lmdb"), each.__name__, None):
+            library = "lmdb"  # whose classes say that they are Python's own
+        what, classes = _HANDLES.get(library, ("", frozenset()))
+        if each.__name__ in classes:
+            return None if _is_left_closed(thing) else f"{what} that is open"
+        if library == "pyarrow" and _shares_position(thing):
+            return "a reader, maybe of an open file, whose position workers would share"
+    return None
+
+
+def _shares_position(thing: Any) -> bool:
+    """Returns true if an object of Arrow's reads on from an open file; false of memory, memory maps and paths."""
+    arrow, kind = sys.modules["pyarrow"], type(thing)
+    if issubclass(kind, arrow.ipc.RecordBatchFileReader):
+        return not _is_mapped(thing)
+    if kind.__name__ in ("ParquetFile", "ORCFile"):
+        sources = gc.get_referents(all_stored(thing).get("reader"))
+        is_path = any(issubclass(type(each), str | PurePath) for each in sources)  # an ORC file's
+        opened = all_stored(thing).get("_close_source", is_path) is False  # by the user
+    else:
+        opened = issubclass(kind, arrow.NativeFile) and not arrow.NativeFile.closed.__get__(thing)
+        sources = [thing, *gc.get_referents(thing)]
+    in_memory = io.BytesIO, arrow.BufferReader, arrow.MemoryMappedFile
+    return opened and not any(issubclass(type(each), in_memory) for each in sources)
+
+
+def _is_mapped(reader: Any) -> bool:
+    """Returns true if the batches of a reader of Arrow's file format lie in a file that is mapped.
+
+    The reader does not tell what it reads. Where a file of that format is mapped, one batch is read: nothing is copied if
+    it lies there.
+    """
+    try:
+        mapped = list(_mapped_files())
+        columns = reader.get_batch(0).columns if mapped else []
+    except Exception:  # a system without that list, an empty or a damaged file
+        return False
+    buffers = [each for column in columns for each in column.buffers() if each]
+    return bool(buffers) and all(
+        any(start <= each.address < end for start, end in mapped) for each in buffers
+    )
+
+
+def _mapped_files() -> Iterator[tuple[int, int]]:
+    """Yields where Arrow's files are mapped. Format: `/proc/pid/maps` of the kernel's documentation."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, _, _, _, inode, *path = line.split(maxsplit=5)
+        if inode == "0" or not path or ".so" in path[0]:  # libraries are most of them
+            continue
+        file = Path(path[0])
+        with contextlib.suppress(OSError):
+            if not file.is_file():
+                continue
+            with file.open("rb") as opened:
+                if opened.read(len(_MAGIC)) == _MAGIC:
+                    start, _, end = addresses.partition("-")
+                    yield int(start, 16), int(end, 16)
+
+
+def _is_left_closed(thing: Any) -> bool:
+    """Returns true if an archive was closed, or an HDF5 object's file."""
+    attributes = all_stored(thing)
+    if "fp" in attributes:  # a zip file's
+        return attributes["fp"] is None
+    if attributes.get("closed") is True:  # a tar file's
+        return True
+    identity = attributes.get("_id")
+    return identity is not None and type(identity).__module__.startswith("h5py.") and not identity

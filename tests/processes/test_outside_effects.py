@@ -60,10 +60,44 @@ def test_the_standard_input_is_read_here(kind, tmp_path, monkeypatch, capsys):
     assert results[0] == results[1]
 
 
+class Numbered(IterableDataset):
+    def __iter__(self):
+        with open(0, closefd=False) as lines:
+            for line in lines:
+                os.getpid()
+                yield int(line)
+
+
+class Device(IterableDataset):
+    def __iter__(self):
+        with Path("/dev/stdin").open() as lines:
+            for line in lines:
+                os.getpid()
+                yield int(line)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="opens /dev/stdin anew")
+@pytest.mark.parametrize("kind", [Numbered, Device])
+def test_the_standard_input_is_read_here_by_number_and_path(kind, tmp_path, monkeypatch):
+    (tmp_path / "lines").write_text("".join(f"{number}\n" for number in range(12)))
+    before, results = os.dup(0), []
+    with (tmp_path / "lines").open() as lines:
+        for loader in (DataLoader, Loader):
+            lines.seek(0)
+            os.dup2(lines.fileno(), 0)
+            with os.fdopen(0) as stdin:  # which a worker closes
+                monkeypatch.setattr(sys, "stdin", stdin)
+                results.append([batch.tolist() for batch in loader(kind(), batch_size=4)])
+    os.dup2(before, 0)
+    os.close(before)
+    assert results[0] == results[1]
+    assert len(results[1]) == 3
+
+
 def named_like(dataset):
     """Names an argument, an attribute and a variable as functions that read the standard input."""
     input = dataset.input
-    return input, dataset.stdin
+    return input, dataset.stdin, dataset.open(0), open(dataset.path, dataset.mode)  # noqa: PTH123
 
 
 def test_code_that_names_the_standard_input_is_told_from_other_code():
@@ -94,6 +128,32 @@ def moved_by_module(path):
     shutil.move(path, path.with_suffix(".done"))
 
 
+def replaced(path):
+    path.replace(path.parent / f"{path.stem}.done")
+
+
+def replaced_by_class(path):
+    Path.replace(path, path.with_suffix(".done"))
+
+
+def removed_by_name(path):
+    from os import remove as take
+
+    take(path)  # noqa: PTH107
+
+
+def removed_by_alias(path):
+    import os as system
+
+    system.remove(path)  # noqa: PTH107
+
+
+TAKES = [
+    *(removed, moved, removed_by_os, moved_by_shutil, moved_by_module),
+    *(replaced, replaced_by_class, removed_by_name, removed_by_alias),
+]
+
+
 class Spool(IterableDataset):
     """Yields the numbers in files of a folder that still have them."""
 
@@ -108,7 +168,7 @@ class Spool(IterableDataset):
             yield value
 
 
-@pytest.mark.parametrize("take", [removed, moved, removed_by_os, moved_by_shutil, moved_by_module])
+@pytest.mark.parametrize("take", TAKES)
 def test_files_that_are_taken_away_are_all_read(take, tmp_path):
     results = []
     for loader in (DataLoader, Loader):
@@ -122,12 +182,14 @@ def test_files_that_are_taken_away_are_all_read(take, tmp_path):
 
 
 class Replaces(Dataset):
-    """Removes an entry of a list, changes a text, and names the columns of a table."""
+    """Removes an entry of a list, changes texts, and names the columns of a table."""
 
     def __getitem__(self, index):
         rest = [index, 1]
         rest.remove(1)
-        return Path.cwd().name.replace("a", "b"), rest, index.rename(columns={})
+        self.replace(index)
+        tables = index.replace({"a": 1}), index.replace(year=1), index.replace("a", rest.copy())
+        return Path.cwd().name.replace("a", "b"), rest, index.rename(columns={}), tables
 
 
 def test_methods_of_other_objects_take_no_files_away():

@@ -24,6 +24,9 @@ _REMOVE = ("remove", "removedirs", "rename", "renames", "replace", "rmdir", "unl
 """Functions of `os` after which a file is no longer where it was."""
 _REMOVE_TREES = ("move", "rmtree")
 """The same, of `shutil`."""
+_STDIN_PATHS = {"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}
+_CALL = "PRECALL" if "PRECALL" in dis.opmap else "CALL"
+"""The first instruction of a call whose arguments are on the stack: Python 3.11 has two."""
 _OF_TABLES = {"axis", "columns", "index", "mapper"}
 """Arguments of the `rename` of tables; a path's has none of them."""
 
@@ -35,6 +38,8 @@ def reads_descriptors(function: types.FunctionType) -> bool:
 
 def reads_stdin(function: types.FunctionType) -> bool:
     """Returns true if a function reads the standard input."""
+    if any(map(_opens_stdin, codes_in(function.__code__))):
+        return True
     names = set(names_in(function))
     if names.isdisjoint(("stdin", "__stdin__", "input", "fileinput")):
         return False
@@ -48,7 +53,9 @@ def removes_files(function: types.FunctionType) -> bool:
     if _names_any(function, os, _REMOVE) or _names_any(function, shutil, _REMOVE_TREES):
         return True
     names = set(names_in(function))
-    if "unlink" in names:
+    if not names.isdisjoint(("rmdir", "unlink")):
+        return True
+    if "replace" in names and any(map(_replaces_file, codes_in(function.__code__))):
         return True
     constants = [each for code in codes_in(function.__code__) for each in code.co_consts]
     of_tables = any(type(each) is tuple and not _OF_TABLES.isdisjoint(each) for each in constants)
@@ -79,12 +86,60 @@ def _taken_from(function: types.FunctionType, module: str) -> set[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _attributes(code: types.CodeType) -> frozenset[tuple[str, str]]:
-    """Returns the names of variables in code, with the attributes that it takes from them at once."""
-    pairs = itertools.pairwise(dis.get_instructions(code))
-    return frozenset(
-        (one.argval, other.argval)
-        for one, other in pairs
-        if one.opname.startswith("LOAD_")
-        and type(one.argval) is str
-        and other.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    """Returns names of variables in code, or of modules that it imports, with the attributes that it takes from them."""
+    found, imported, module = set[tuple[str, str]](), dict[str, str](), ""
+    for one, other in itertools.pairwise(dis.get_instructions(code)):
+        if one.opname == "IMPORT_NAME":
+            module = one.argval
+            imported[other.argval] = module  # of the variable that it is stored in
+        if other.opname == "IMPORT_FROM":
+            found.add((module, other.argval))
+        is_name = one.opname.startswith("LOAD_") and type(one.argval) is str
+        if is_name and other.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            found.add((imported.get(one.argval, one.argval), other.argval))
+    return frozenset(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _opens_stdin(code: types.CodeType) -> bool:
+    """Returns true if code opens the standard input by its path, or by its number."""
+    if any(type(each) is str and each in _STDIN_PATHS for each in code.co_consts):
+        return True
+    return not {"open", "fdopen"}.isdisjoint(code.co_names) and any(
+        ((one.opname == "LOAD_GLOBAL" and one.argval == "open") or one.argval == "fdopen")
+        and type(other.argval) is int
+        and other.argval == 0
+        and other.opname.startswith("LOAD_")
+        for one, other in itertools.pairwise(dis.get_instructions(code))
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _replaces_file(code: types.CodeType) -> bool:
+    """Returns true if code calls a `replace` as a path's, with one argument, or that of the class `Path`.
+
+    That of a text has two or three, those of tables take dicts, and those of dates and data classes have keywords.
+    """
+    if ("Path", "replace") in _attributes(code):
+        return True
+    steps = list(dis.get_instructions(code))
+    return any(
+        step.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        and step.argval == "replace"
+        and steps[place - 1].argval != "self"
+        and _has_one_argument(steps[place + 1 :])
+        for place, step in enumerate(steps)
+    )
+
+
+def _has_one_argument(steps: list[dis.Instruction]) -> bool:
+    """Returns true if the method that was just loaded is called with one argument, by position, and no dict in braces."""
+    depth, before = 0, ""
+    for step in steps:
+        if step.opname == _CALL and step.arg == depth:
+            return depth == 1 and before not in ("KW_NAMES", "BUILD_MAP", "BUILD_CONST_KEY_MAP")
+        depth += dis.stack_effect(step.opcode, step.arg, jump=False)
+        if depth < 0:
+            break
+        before = step.opname
+    return False

@@ -1,12 +1,14 @@
 """Under AUTO the first batch is requested before the other workers are started."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import Dataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
+from tests.shared.compare import assert_same
 from tests.shared.keyed import auto
 from tests.shared.processes import OUR_PROCESSES
 
@@ -55,6 +57,43 @@ def test_all_workers_have_the_dataset_of_the_first():
     iterator = started(dataset)
     dataset.value = 2
     assert torch.stack(list(iterator))[..., 2].unique().tolist() == [1]
+
+
+SCALE, SCALES = 1, {"b": 1}
+
+
+def scaled() -> int:
+    return SCALE * SCALES["b"]
+
+
+class Surroundings(Told):
+    """Samples of a global, an entry of one, the default dtype and the current folder."""
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.01)
+        return scaled(), torch.tensor(index / 2), str(Path.cwd())
+
+
+def test_all_workers_have_the_globals_dtype_and_folder_of_the_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    results = []
+    for start in (
+        lambda: iter(DataLoader(Surroundings(), 2, num_workers=4)),
+        lambda: started(Surroundings()),
+    ):
+        with monkeypatch.context() as patch:
+            iterator = start()
+            patch.setitem(globals(), "SCALE", 2)
+            patch.setitem(SCALES, "b", 3)
+            patch.chdir(tmp_path)
+            dtype = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float64)
+            try:
+                results.append(list(iterator))
+            finally:
+                torch.set_default_dtype(dtype)
+    assert_same(results[1], results[0])
 
 
 @pytest.mark.parametrize(

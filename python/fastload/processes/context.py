@@ -21,8 +21,9 @@ from fastload.pictures import ready
 from fastload.processes import entry
 from fastload.processes.admission import Admission
 from fastload.processes.connection import Terms
-from fastload.processes.image import Image, Snapshot
+from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
+from fastload.processes.snapshot import Snapshot
 
 __all__ = ["Context", "Terms", "UnpicklableError"]
 
@@ -107,7 +108,8 @@ class Context:
             named = self._imaged(named)
         elif is_first:
             self._snapshot = Snapshot(named.values())
-        given = self._end, target, named, self._image, self._snapshot
+        snapshot = None if is_first else self._snapshot
+        given = self._end, target, named, self._image, snapshot
         process = self._real.Process(target=entry.run, args=given)
         if forks:
             # it inherits where the generators' states lie, which takes 2 ms to find, and the modules of pictures

@@ -21,8 +21,8 @@ from fastload.collate.stacking import promotes
 from fastload.pictures import waits_in
 from fastload.processes.connection import Connection
 from fastload.processes.failures import Raised
-from fastload.processes.image import Snapshot
 from fastload.processes.pickling import SMALL
+from fastload.processes.snapshot import Snapshot
 
 __all__ = ["Imaged", "contexts", "run"]
 
@@ -56,7 +56,7 @@ def run(
         target: Torch's worker loop.
         named: Its arguments, in their order, in which `end` stands for the queues and the event.
         image: The objects that all workers are given; None where each is given its own.
-        snapshot: Their state when the first ones were forked, if there may be later ones.
+        snapshot: Their state when the first worker was forked; None in it, and where there are no later ones.
     """
     if image is None:
         gc.freeze()  # collections leave alone the pages that a forked worker shares with its parent
@@ -86,7 +86,7 @@ def run(
         promotes.is_on = True
     connection = Connection(link, named, terms)
     try:
-        with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C, the parent's to tell
             target(*(connection if arg is end else arg for arg in named.values()))
     finally:
         gc.unfreeze()  # a spawned worker frees all as it ends: libraries report what is left

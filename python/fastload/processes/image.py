@@ -1,28 +1,21 @@
-"""What all workers of an iterator are given: an image of it, pickled once, or a snapshot of what they inherit.
+"""`Image`: what all workers of an iterator are given, pickled once, for processes that are not forked.
 
-`Image` is for processes that are not forked, which have nothing yet. Owns a file in memory with the pickle, and beside it
-the tensors and arrays, which every worker maps: changed, pages become its own. Refuses what cannot be given twice:
-descriptors, memory that is shared already, memory of devices. Then each worker gets a pickle of its own.
-
-`Snapshot` is for processes that are forked later than others. They would have what the training has made of the dataset
-since, and their samples would depend on when they were started. Owns the attributes of Python objects and the entries of
-short lists, dicts and sets, as they were. Refuses to look into arrays, tensors and long containers: what is written there
-in place is seen by workers that start afterwards. Calls nothing of the user's.
+Owns a file in memory with the pickle, and beside it the tensors and arrays, which every worker maps: changed, pages
+become its own. Refuses what cannot be given twice: descriptors, memory that is shared already, memory of devices. Then
+each worker gets a pickle of its own.
 """
 
 import ctypes
 import mmap
 import os
 import pickle
-import types
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import context
 from multiprocessing.reduction import DupFd
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from fastload import _lib
@@ -32,19 +25,7 @@ from fastload.processes.pickling import SMALL, Pickler, dumps, loads
 if TYPE_CHECKING:
     from ctypes import Array
 
-__all__ = ["Image", "Snapshot"]
-
-_LONG = 1_000
-"""A container of more entries is left as it is."""
-
-_MANY = 20_000
-"""Objects found after this many others are left as they are."""
-
-_LEFT = (
-    *(bool, int, float, complex, str, bytes, type(None), type, range, slice),
-    *(types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
-    *(torch.Tensor, np.ndarray, np.generic),
-)
+__all__ = ["Image"]
 
 
 class Image:
@@ -209,46 +190,3 @@ def _nothing_once() -> Iterator[None]:
 def _tried(value: Any) -> None:
     """Pickles a value for nothing."""
     dumps(value, pickler=_ImagePickler)
-
-
-class Snapshot:
-    """The state of objects, and of the objects that they refer to."""
-
-    def __init__(self, things: Iterable[Any]) -> None:
-        self._kept: list[tuple[Any, Any]] = []
-        met, waiting = set[int](), list(things)
-        while waiting and len(met) < _MANY:
-            thing = waiting.pop()
-            # of its type: a proxy computes its `__class__`
-            if id(thing) in met or issubclass(type(thing), _LEFT):
-                continue
-            met.add(id(thing))
-            waiting.extend(self._keep(thing))
-
-    def _keep(self, thing: Any) -> Iterable[Any]:
-        """Keeps the state of one object; returns the objects that it refers to."""
-        kind = type(thing)
-        if kind is types.MethodType:
-            return [thing.__self__]
-        if kind in (list, set, tuple, dict):
-            if len(thing) > _LONG:
-                return []
-            if kind is not tuple:
-                self._kept.append((thing, thing.copy()))
-            return list(thing.values() if kind is dict else thing)
-        try:
-            attributes = getattr(thing, "__dict__", None)
-        except Exception:  # as of a proxy without its object
-            return []
-        if type(attributes) is not dict:
-            return []
-        self._kept.append((attributes, attributes.copy()))
-        return list(attributes.values())
-
-    def restore(self) -> None:
-        """Restores the state of all objects in this process; a set that has not changed keeps its order."""
-        for thing, kept in self._kept:
-            if type(thing) is set and set(map(id, thing)) == set(map(id, kept)):
-                continue
-            thing.clear()
-            (thing.extend if type(thing) is list else thing.update)(kept)

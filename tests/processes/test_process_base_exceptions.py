@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from fastload import AUTO, Loader
 from fastload.iterators.consumer import ConsumerIter
+from fastload.processes.failures import Raised
 from fastload.processes.iterator import ProcessIter
 from tests.shared.processes import OUR_PROCESSES
 
@@ -31,6 +33,14 @@ def cancel() -> None:
 
 def close() -> None:
     raise GeneratorExit
+
+
+def leave() -> None:
+    raise SystemExit(3)
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def stop() -> None:
@@ -73,14 +83,54 @@ def outcomes(iterator: Any) -> list[Any]:
     return results
 
 
-@pytest.mark.parametrize("fail", [cancel, close, stop])
-@pytest.mark.parametrize(("dataset", "kind"), [(Failing, ProcessIter), (Unforked, ConsumerIter)])
+@pytest.mark.parametrize(
+    ("dataset", "kind", "fail"),
+    [
+        *((Failing, ProcessIter, fail) for fail in (cancel, close, stop, leave, interrupt)),
+        *((Unforked, ConsumerIter, fail) for fail in (cancel, close, stop, leave)),
+    ],
+)
 def test_auto_raises_what_a_sample_raises(dataset: Any, kind: type, fail: Any):
     want = outcomes(iter(DataLoader(Failing(fail), 3)))
     loader = Loader(dataset(fail), 3, tune=False)
     iterator = iter(loader)
     assert isinstance(iterator, kind)
     assert outcomes(iterator) == want
+
+
+def test_the_exit_code_of_a_sample_is_kept():
+    iterator = iter(Loader(Failing(leave), 3, tune=False))
+    next(iterator)
+    with pytest.raises(SystemExit) as ended:
+        next(iterator)
+    assert ended.value.code == 3
+    assert "while worker" in "".join(ended.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("handler", "error"),
+    [
+        (signal.default_int_handler, KeyboardInterrupt),
+        (lambda *_: interrupt(), KeyboardInterrupt),
+        (lambda *_: leave(), SystemExit),
+    ],
+)
+def test_what_a_signal_raises_in_a_worker_is_not_its_batchs_error(handler: Any, error: Any):
+    def wrapped(fail: Callable[[], None]) -> Raised:
+        try:
+            fail()
+        except BaseException:
+            return Raised()
+        raise AssertionError
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        for fail in (interrupt, leave):
+            wrapped(fail)
+        with pytest.raises(error):
+            wrapped(lambda: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("workers", [0, AUTO])

@@ -4,6 +4,7 @@ Owns the words: which worker, how it ended, which batch it was making, and the l
 does not pickle. Ends nothing.
 """
 
+import dis
 import pickle
 import signal
 import sys
@@ -137,12 +138,12 @@ class Raised(ExceptionWrapper):
         where: The place, in torch's words: `"in DataLoader worker process 1"`.
 
     Raises:
-        BaseException: The exception itself, if it ends the process.
+        BaseException: The exception itself, if it ends the process, as Ctrl-C does.
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         exc_info = exc_info or sys.exc_info()
-        if isinstance(exc_info[1], INTERRUPTS):
+        if isinstance(exc_info[1], INTERRUPTS) and _is_of_signal(exc_info[1]):
             raise exc_info[1]
         super().__init__(exc_info, where)  # type: ignore[no-untyped-call]
         self._parts = _rebuildable(exc_info[1])
@@ -152,18 +153,39 @@ class Raised(ExceptionWrapper):
 
         Raises:
             BaseException: As torch raises it, with the worker's traceback as its message; if its type does not take
-                a message, the sample's own, with the worker's traceback as a note; RuntimeError if that does not
-                pickle.
+                a message, or ends a program, whose exit code it has, the sample's own, with the worker's traceback as a
+                note; RuntimeError if that does not pickle.
         """
         original: BaseException
         try:
             super().reraise()  # type: ignore[no-untyped-call]
-        except Exception as error:
-            if type(error) is self.exc_type or self._parts is None:
+        except BaseException as error:
+            is_torchs = type(error) is self.exc_type and not isinstance(error, INTERRUPTS)
+            if is_torchs or self._parts is None:
                 raise
             words, original = str(error), _rebuilt(*pickle.loads(self._parts))
         original.add_note(words)
         raise original
+
+
+def _is_of_signal(error: BaseException) -> bool:
+    """Returns true if a signal has raised an error, such as Ctrl-C; false where code has that ends a program."""
+    handlers = [signal.getsignal(each) for each in signal.valid_signals()]
+    python = [
+        getattr(each, "__code__", None)
+        for each in handlers
+        if callable(each) and each is not signal.default_int_handler
+    ]
+    last, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in python:
+            return True
+        last, trace = trace, trace.tb_next
+    if None in python or last is None:  # the code of a handler is not known
+        return True
+    # the default handler raises between other instructions
+    step = last.tb_frame.f_code.co_code[last.tb_lasti]
+    return isinstance(error, KeyboardInterrupt) and step != dis.opmap["RAISE_VARARGS"]
 
 
 def _rebuildable(error: BaseException) -> bytes | None:

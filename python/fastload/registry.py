@@ -5,16 +5,16 @@ methods. Libraries are never imported here: an entry is a name, resolved once th
 elsewhere.
 """
 
-import os
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
 import torch
 from torch.nn.modules.module import _has_any_global_hook
+
+from fastload.machine.libraries import is_of_module
 
 __all__ = [
     "Entry",
@@ -108,7 +108,6 @@ _CALLED = (
 
 _IMPORTED = sys.stdlib_module_names | {"torch", "numpy", "PIL"}
 """Packages of which other libraries have functions among their own."""
-_HERE = str(Path(__file__).parent) + os.sep
 _ENTRIES: dict[tuple[Family, str], Entry] = {}
 _OTHERS: list[Callable[..., Any]] = []
 
@@ -233,19 +232,11 @@ def check_functions(library: str, *modules: str) -> None:
     for module in filter(None, map(sys.modules.get, modules)):
         for key, function in vars(module).items():
             if type(function) is types.FunctionType:
-                owner = function.__globals__.get("__name__", "").partition(".")[0]
-                is_own = _has_its_code(function) if owner == library else owner in _IMPORTED
+                names = function.__globals__
+                owner = names.get("__name__", "").partition(".")[0]
+                is_own = is_of_module(function, names) if owner == library else owner in _IMPORTED
                 if not is_own:
                     refuse_replaced(f"{module.__name__}.{key}")
-
-
-def _has_its_code(function: Any) -> bool:
-    """Returns true if a function has the code of its module's file, or for a moment a stub of `pictures`.
-
-    Without its source code a module does not tell.
-    """
-    file, home = function.__code__.co_filename, str(function.__globals__.get("__file__"))
-    return bool(file == home or file.startswith(_HERE) or not home.endswith(".py"))
 
 
 def refuse_replaced(what: str, short: str = "it") -> NoReturn:

@@ -1,12 +1,15 @@
 """Tells the code of libraries from the user's."""
 
+import os
 import sysconfig
 from pathlib import Path
+from typing import Any
 
+_HERE = str(Path(__file__).parent.parent) + os.sep
 _LIBRARIES = (
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("platstdlib"),
-    str(Path(__file__).parent.parent),  # ours
+    _HERE,
     "<frozen",
 )
 INSTALLED = ("site-packages", "dist-packages")
@@ -16,3 +19,14 @@ INSTALLED = ("site-packages", "dist-packages")
 def is_library(file: str) -> bool:
     """Returns true if the code of a file belongs to Python, to this package, or to an installed one."""
     return file.startswith(_LIBRARIES) or any(name in file for name in INSTALLED)
+
+
+def is_of_module(function: Any, names: dict[str, Any]) -> bool:
+    """Returns true if a function has these globals and the code of their module's file, or for a moment a stub of ours.
+
+    Without its source code a module does not tell.
+    """
+    if getattr(function, "__globals__", None) is not names:
+        return False
+    file, home = function.__code__.co_filename, names.get("__file__")
+    return file == home or file.startswith(_HERE) or not str(home).endswith(".py")

@@ -6,15 +6,13 @@ files that native code refuses: a GIF, a truncated file.
 
 import functools
 import io
-import os
 import re
 import sys
 from importlib import metadata, util
-from pathlib import Path
 from typing import Any, TypedDict
 
-_OURS = str(Path(__file__).parent.parent) + os.sep
-"""The folder of this package, of whose code `PIL.Image.open` has a stub for a moment."""
+from fastload.machine.libraries import is_of_module
+
 _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
 _BYTES = ("L", "P", "LA", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
@@ -105,13 +103,11 @@ def replaced() -> str | None:
     image = sys.modules.get("PIL.Image")
     if image is None:
         return None
-    own, home = vars(image.Image), str(image.__file__)
+    own = vars(image.Image)
     functions = {name: vars(image).get(name) for name in ("open", "fromarray")}
     functions |= {f"Image.{name}": own.get(name) for name in _METHODS}
     for name, function in functions.items():
-        file = getattr(getattr(function, "__code__", None), "co_filename", "")
-        is_of_pillow = getattr(function, "__globals__", None) is vars(image)
-        if not is_of_pillow or not (file.startswith((home, _OURS)) or not home.endswith(".py")):
+        if not is_of_module(function, vars(image)):
             return f"PIL.Image.{name}"
     for kind in _FORMATS:
         factory = image.OPEN.get(kind, (None,))[0]

@@ -7,11 +7,13 @@ size, mode, format, `info`, and errors that a file's first bytes raise.
 import contextlib
 import functools
 import io
+import itertools
 import threading
 from typing import Any
 
 from PIL import Image
 
+from fastload.machine.libraries import is_of_module
 from fastload.pictures.source import REFUSALS, Making, Source, fail, making
 from fastload.pictures.steps import Step
 from fastload.pictures.swap import Swap
@@ -234,8 +236,6 @@ def _stub(fp, mode="r", formats=None):  # type: ignore[no-untyped-def] # noqa: A
 
 _swap = Swap(Image.open, _stub)
 _open: Any = _swap.original
-_FILES = frozenset({Image.__file__, __file__})
-"""The files of the code that `PIL.Image.open` has unless a user has replaced it."""
 
 
 def install() -> bool:
@@ -245,12 +245,10 @@ def install() -> bool:
         Whether it does: neither where it, or what is recorded, has been replaced, nor with a Pillow that has
         no `Image.im` to ask for.
     """
-    own = vars(Image.Image)
+    own, names = vars(Image.Image), vars(Image)
     has_pixels = isinstance(own.get("im"), property)
-    are_pillows = all(
-        getattr(method, "__code__", None) is not None and method.__code__.co_filename in _FILES
-        for method in (Image.open, *(own[name] for name in _RECORDED))
-    )
+    methods = Image.open, *map(own.__getitem__, _RECORDED)
+    are_pillows = all(map(is_of_module, methods, itertools.repeat(names)))
     if not has_pixels or not are_pillows or Image.open is not _swap.function:
         return False
     _swap.install()

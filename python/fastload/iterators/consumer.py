@@ -6,7 +6,6 @@ would, so that no order depends on where samples are made.
 """
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
@@ -37,8 +36,8 @@ class Maker:
         iterator: One of torch's, from which the dataset and the collation are taken.
         draws: True if samples or collation may draw random numbers.
         lazy_images: True if pictures wait.
-        program: Makes the batches of indices from 0 to its length; None if Python makes them.
-        is_current: Tells whether the program is still that of the dataset.
+        program: Makes the batches of indices from 0 to its length, as long as the dataset's attributes are the same
+            objects; None if Python makes them.
         reading: The reading of the dataset's code, if one was kept.
 
     Attributes:
@@ -53,7 +52,6 @@ class Maker:
         draws: bool = True,
         lazy_images: bool = False,
         program: _lib.Program | None = None,
-        is_current: Callable[[], bool] | None = None,
         reading: KeptReading | None = None,
     ) -> None:
         self._is_map = iterator._dataset_kind == _DatasetKind.Map
@@ -77,9 +75,8 @@ class Maker:
             iterator._collate_fn,
             iterator._drop_last,
         )
-        self._program = program
-        self._is_current = is_current
         self._reading = KeptReading(dataset) if reading is None else reading
+        self._program = None if program is None else (program, self._reading.check())
         self.fetcher: Any = None
         self.batches = 0
         self.pending: tuple[Any, Key | None] | None = None
@@ -94,10 +91,10 @@ class Maker:
             self._keys_samples = of_samples is None or bool(of_samples)
             self._draws = self._drawn_from is None or bool(self._drawn_from)
         if self.streams is None:
-            self.fetcher = self._new_fetcher()
+            self.fetcher = self.new_fetcher()
             return
         with keyed.borrowed(), self.streams:
-            self.fetcher = self._new_fetcher()
+            self.fetcher = self.new_fetcher()
 
     def begin_at(self, cursor: Any, saved: dict[str, Any] | None) -> None:
         """Begins where a cursor's states are, and has the cursor ask the dataset for later ones.
@@ -127,7 +124,8 @@ class Maker:
         if packed is not None:
             cursor.keep({0: packed}, {})
 
-    def _new_fetcher(self) -> Any:
+    def new_fetcher(self) -> Any:
+        """Returns a new fetcher of torch's; it treats bad samples as the policy says."""
         fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
         if self._lazy_images and self._keys_samples:  # else there are no pictures
             fetcher.dataset = waited(fetcher.dataset)
@@ -161,11 +159,12 @@ class Maker:
         By Python for the rest of the epoch once the dataset was changed within it.
         """
         assert self._program is not None
-        if self._is_current is None or not self._is_current():
+        program, is_current = self._program
+        if not is_current():
             self._program = None
             return self.fetcher.fetch(indices)
         try:
-            return self._program.batch(indices)
+            return program.batch(indices)
         except Exception:
             return self.fetcher.fetch(indices)
 
@@ -230,7 +229,6 @@ class ConsumerIter(Resumable):
             draws=draws,
             lazy_images=self._lazy_images,
             program=program,
-            is_current=None if program is None else loader._reading.check(),
             reading=self._reading,
         )
         if shared is None:

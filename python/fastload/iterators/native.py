@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.utils.data._utils import pin_memory
-from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
-from fastload.bad_samples import PAUSES_S, Bad, Fetched, Ledger, described, tolerate
+from fastload.bad_samples import PAUSES_S, Bad, Fetched, Ledger, described
 from fastload.batching.sample_mask import with_mask
-from fastload.draws import keyed, sampler
+from fastload.draws import sampler
 from fastload.draws.keyed import Key
 from fastload.images import foreign
 from fastload.iterators.consumer import Maker
@@ -187,18 +186,9 @@ class NativeIter(Resumable):
 
     def _fetch(self) -> Callable[[Any], Any]:
         """Returns a function that makes a batch in Python, as torch does inline, without holding the iterator."""
-        fetcher = _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
-            self._dataset_kind,
-            self._dataset,
-            self._auto_collation,
-            self._collate_fn,
-            self._drop_last,
-        )
-        if self._ledger is not None:
-            tolerate(fetcher, self._dataset, self._ledger.policy, save=keyed.saved)
-        fetch = fetcher.fetch
+        fetch: Callable[[Any], Any] = Maker(self).new_fetcher().fetch
         if not self._pin_memory:
-            return fetch  # type: ignore[no-any-return]
+            return fetch
         return lambda task: pin_memory.pin_memory(fetch(task))  # type: ignore[no-untyped-call]
 
     def _again(self, *, repeats: bool) -> Callable[[list[int], int, int], Any]:

@@ -213,3 +213,39 @@ def test_masks_of_a_seed_are_those_of_torchs_default(around, tokenizer):
         return [dict(batch) for _ in range(2) for batch in loader]
 
     assert_same(epochs(Loader), epochs(torch.utils.data.DataLoader))
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self):
+        self.tokens = torch.arange(40).reshape(8, 5) % 19
+
+    def __len__(self):
+        return len(self.tokens)
+
+    def __getitem__(self, index):
+        return {"input_ids": self.tokens[index], "attention_mask": self.tokens[index] * 0 + 1}
+
+
+CHANGES = {
+    "masks": lambda collator: setattr(collator, "mlm", True),
+    "multiple": lambda collator: setattr(collator, "pad_to_multiple_of", 8),
+    "side": lambda collator: setattr(collator.tokenizer, "padding_side", "left"),
+    "token": lambda collator: setattr(collator.tokenizer, "pad_token", "w3"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("make", [Rows, lambda: [plain(n % 5 + 3) for n in range(8)]])
+def test_settings_that_change_between_epochs_count_from_the_next_one(make, change, tokenizer):
+    def epochs(kind):
+        own = copy.deepcopy(tokenizer)
+        own.add_special_tokens({"mask_token": "w1"})
+        collator = transformers.DataCollatorForLanguageModeling(own, False, mlm_probability=1.0)
+        loader = kind(make(), 4, collate_fn=collator)
+        for epoch in range(4):
+            if epoch == 2:
+                change(collator)
+            # which tokens are masked is certain, what stands in their places is not
+            yield [batch["labels"] for batch in loader]
+
+    assert_same(list(epochs(Loader)), list(epochs(torch.utils.data.DataLoader)))

@@ -18,6 +18,7 @@ from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.draws.sampler import is_private, native
 from fastload.iterators.only_worker import Streams
+from fastload.lowering import collators
 from fastload.lowering.cheap import drawn_from
 from fastload.lowering.kept_reading import KeptReading
 from fastload.pictures import waited
@@ -218,6 +219,7 @@ class ConsumerIter(Resumable):
                 graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         else:
             self._share(shared, loader)
+            draws = self._draws = draws or collators.follow(self._collate_fn)
         self._keys: Keys | None = None
         # workers that persist may find a dataset that draws in a later epoch
         if self._dataset_kind == _DatasetKind.Map and (draws or self._persistent_workers):

@@ -5,6 +5,7 @@ numbers, tensors and arrays. All other samples go to the original function, with
 of the type that the original makes.
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,13 +30,20 @@ __all__ = [
     "Collator",
     "Make",
     "flattening_pack",
+    "follow",
     "lower_collator",
     "native",
     "seq2seq_labels",
+    "settings_of",
 ]
 
 _MODULE = "transformers.data.data_collator"
 _METHODS = ("__call__", "torch_call")
+
+_PLAIN = str, int, float, type(None)
+_OF_TOKENIZER = operator.attrgetter(
+    *("padding_side", "pad_token_id", "pad_token_type_id", "model_input_names", "model_max_length")
+)
 
 Make = Callable[[list[Any]], Any]
 
@@ -46,6 +54,7 @@ class Collator:
     def __init__(self, original: Any) -> None:
         self.original = original
         self._make = lower_collator(original)
+        self._settings = settings_of(original)
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         """Returns the same result as the original; raises the same errors."""
@@ -57,6 +66,33 @@ class Collator:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the original."""
         return Collator, (self.original,)
+
+    def follow(self) -> bool:
+        """Takes the settings that the original has now; returns true if it makes all batches, which may draw then."""
+        settings = settings_of(self.original)
+        if settings != self._settings:
+            self._settings = settings
+            try:
+                self._make = lower_collator(self.original)
+            except NotNative:
+                self._make = self.original
+        return self._make is self.original
+
+
+def settings_of(collate_fn: Any) -> list[Any]:
+    """Returns what decides on the native batches of a collate function, to be compared by `==`."""
+    own = getattr(collate_fn, "__dict__", {})
+    settings = [*own, *(each if isinstance(each, _PLAIN) else type(each) for each in own.values())]
+    if "data_collator" in own:
+        settings += settings_of(own["data_collator"])
+    if "tokenizer" in own:
+        settings += map(str, _OF_TOKENIZER(own["tokenizer"]))
+    return settings
+
+
+def follow(collate_fn: Any) -> bool:
+    """Has a `Collator` take the settings of its original; returns true if that makes the batches then."""
+    return type(collate_fn) is Collator and collate_fn.follow()
 
 
 def native(collate_fn: Any) -> Collator | None:

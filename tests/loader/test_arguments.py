@@ -224,6 +224,18 @@ def test_prefetch_factor_zero_fails_when_iterated():
         iter(loader)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torch's iterator
+@pytest.mark.parametrize("number", [0.5, 1.5, 2.0, np.float64(2)], ids=str)
+def test_numbers_of_workers_that_are_no_integers_fail_when_iterated_as_torchs(number):
+    dataset = Dataset(Rows(torch.zeros(4, 2)))
+    said = []
+    for kind in (Loader, DataLoader):
+        with pytest.raises(TypeError) as error:
+            iter(kind(dataset, num_workers=number))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
 def test_timeout_without_workers_fails_when_iterated_as_torchs():
     errors = []
     for kind in (Loader, DataLoader):

@@ -8,6 +8,7 @@ memory.
 """
 
 import atexit
+import operator
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +66,7 @@ class NativeIter(Resumable):
                 f"but got {loader.prefetch_factor}"
             )
             raise AssertionError(msg)
-        workers = int(loader.num_workers)
+        workers = operator.index(loader.num_workers)  # a float is torch's TypeError
         self._in_order = bool(loader.in_order)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._program = program

@@ -111,6 +111,11 @@ REFUSED = {
     "isinstance(self.blocks[0][i].shape, torch.Size)": "isinstance() with such classes",
     "self.grid[:, i].squeeze(0)": "squeeze() of an axis that is longer",
     "int(self.grid[:, i][:1])": "int() of an array with dimensions",
+    "named.keys()[0]": "indexing",
+    "named.keys() + named.keys()": "+ of",
+    "named.keys() == ['a']": "== of",
+    "[named.update({'z': 1}) for _ in named.items()]": "dictionary changed size during iteration",
+    "[named.update({'z': 1}) for _ in zip(named.values(), [1, 2])]": "changed size during iteration",
 }
 
 READ = [
@@ -129,13 +134,20 @@ READ = [
     "self.flag[0] is True, self.three is not None, self.x.dtype is torch.float32, self.a is None",
     "self.grid[:, i, None].squeeze(1), self.grid[:, i, None].squeeze(axis=-1)",
     "self.blocks[1][i].dim(), self.x[i].dim(), self.blocks[2][i].numel(), self.x[i].numel()",
+    "len((keys := named.keys(), named.update({'b': 1}))), len(keys), [key for key in keys]",
+    "[v for v in (named.values(), named.update({'a': 5}))[0]]",
+    "[(named.update({'b': self.a[i]}), v)[1] for _, v in [*{'a': 1, 'b': 2}.items()]], named['b']",
+    "[(out.append(1), v)[1] if len(out) < 4 else v for _, v in enumerate(out)]",
+    "[(out.append(2), a + b)[1] if len(out) < 3 else a for a, b in zip(out, [1, 2, 3, 4])]",
+    "'a' in named.keys(), 0 in named.values(), len(named.items()), ','.join(named.keys())",
+    "list(zip([1, 2], (3, 4))), [*enumerate('ab' and [5], 2)], len(list((z := zip([1])))), len(tuple(z)), [*z, 0]",
     "self.x[i] if hasattr(self, 'x') and not hasattr(self, 'y') else 1, getattr(self, 'three', 4)",
 ]
 
 
 def body(value):
     """Returns a body of `__getitem__` that returns a value, and what it may have changed."""
-    return f"out, named, j = [0], {{'a': 0}}, 1\nvalue = {value}\nreturn self.x[i], value, len(out), named, j"
+    return f"out, named, j, keys, z = [0], {{'a': 0}}, 1, 0, 0\nvalue = {value}\nreturn self.x[i], value, len(out), named, j"
 
 
 def assert_torchs(dataset, **arguments):

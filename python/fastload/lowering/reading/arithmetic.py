@@ -26,6 +26,7 @@ __all__ = [
     "NUMBERS",
     "PATHS",
     "SIMPLE",
+    "VIEWS",
     "binary",
     "compared",
     "formatted",
@@ -40,7 +41,8 @@ SIMPLE = frozenset({*NUMBERS, str, bytes, type(None)})
 """Types that are immutable, and whose operators run no user code."""
 _SEQUENCES = frozenset({list, tuple})
 PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
-_CONTAINERS = frozenset({list, tuple, dict, set, frozenset, range})
+VIEWS = frozenset({type({}.keys()), type({}.values()), type({}.items())})
+_CONTAINERS = frozenset({list, tuple, dict, set, frozenset, range, *VIEWS})
 
 
 def binary(symbol: str, left: Any, right: Any) -> Any:

@@ -14,10 +14,10 @@ import torch
 
 from fastload import registry
 from fastload.lowering.reading import attributes, frames, functions, pictures, tensors
-from fastload.lowering.reading.arithmetic import PATHS, SIMPLE, lifted
+from fastload.lowering.reading.arithmetic import PATHS, SIMPLE, VIEWS, lifted
 from fastload.lowering.reading.arrays import is_array
 from fastload.lowering.reading.elements import elementwise
-from fastload.lowering.reading.members import METHODS_OF, Method, parts
+from fastload.lowering.reading.members import METHODS_OF, Method
 from fastload.lowering.reading.row_methods import method_of
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, fields
 from fastload.registry import refuse
@@ -128,7 +128,7 @@ def _of_python(
         if not reader.is_own(of) or named or any(isinstance(e, Each) for e in arguments[1:]):
             refuse("it changes what it did not make itself")
         added = arguments[0] if len(arguments) == 1 else None
-        if what != "append" and type(added) not in (list, tuple, dict):
+        if what != "append" and type(added) not in {list, tuple, dict} | VIEWS:
             refuse(f"{words} with these arguments is not known")
         reader.changes += 1
         return getattr(of, what)(added)
@@ -136,7 +136,7 @@ def _of_python(
         refuse(f"{words} with arguments by name is not known")
     kinds = of.kinds if isinstance(of, Objects) else {type(of)}
     if isinstance(of, Objects) and kinds == {dict} and what in ("items", "keys", "values"):
-        return list(getattr(fields(of.values), what)())
+        return getattr(fields(of.values), what)()
     if not all(what in METHODS_OF.get(kind, "").split() for kind in kinds):
         refuse(f"it calls {words}, which is not known")
     whole = of, *arguments
@@ -146,9 +146,10 @@ def _of_python(
     if type(of) is dict:
         if what == "get":
             return lifted(of.get, arguments, lambda kind, *_: kind in SIMPLE, words)
-        return list(getattr(of, what)())
+        view = getattr(of, what)()
+        return reader.own(view) if reader.is_own(of) else view
     if type(of) is str and what == "join":
-        arguments = [tuple(parts(arguments[0]))] if len(arguments) == 1 else arguments
+        arguments = [tuple(reader.parts(arguments[0]))] if len(arguments) == 1 else arguments
     known = {*SIMPLE, *PATHS, tuple, list, dict}
     return lifted(
         lambda each, *rest: getattr(each, what)(*rest),

@@ -118,10 +118,19 @@ class Expressions(ABC):
     def _truth(self, node: ast.expr, scope: Scope) -> bool:
         return truth(self._value(node, scope), f"`{ast.unparse(node)}`")
 
-    def _looped(self, value: Any) -> Iterable[Any]:
+    def looped(self, value: Any) -> Iterable[Any]:
         """Returns the items of a loop, which may change a container of the method's own meanwhile."""
+        if self._is_iterator(value):
+            return value  # type: ignore[no-any-return]
         items = parts(value)
         return value if self.is_own(value) else items
+
+    def parts(self, value: Any, count: int | None = None) -> list[Any]:
+        """Returns the items of a container as they are now, or what is left of an iterator of the method's own."""
+        return list(value) if self._is_iterator(value) else parts(value, count)
+
+    def _is_iterator(self, value: Any) -> bool:
+        return type(value) in (enumerate, zip) and self.is_own(value)
 
     def _constant(self, node: ast.Constant, scope: Scope) -> Any:  # noqa: ARG002
         return node.value
@@ -176,7 +185,7 @@ class Expressions(ABC):
     def _elements(self, nodes: list[ast.expr], scope: Scope) -> Iterator[Any]:
         for node in nodes:
             if isinstance(node, ast.Starred):
-                yield from parts(self._value(node.value, scope))
+                yield from self.parts(self._value(node.value, scope))
             else:
                 yield self._value(node, scope)
 
@@ -209,7 +218,7 @@ class Expressions(ABC):
 
     def _generated(self, generators: list[ast.comprehension], scope: Scope) -> Iterator[None]:
         first, *rest = generators
-        for each in self._looped(self._value(first.iter, scope)):
+        for each in self.looped(self._value(first.iter, scope)):
             self._count()
             self._assign(first.target, each, scope)
             if all(self._truth(test, scope) for test in first.ifs):

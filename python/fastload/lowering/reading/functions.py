@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from fastload.lowering.reading import attributes, frames
-from fastload.lowering.reading.arithmetic import NUMBERS, PATHS, SIMPLE, lifted, with_text
+from fastload.lowering.reading.arithmetic import NUMBERS, PATHS, SIMPLE, VIEWS, lifted, with_text
 from fastload.lowering.reading.arrays import is_array
 from fastload.lowering.reading.elements import number
-from fastload.lowering.reading.members import is_encoding, parts
+from fastload.lowering.reading.members import is_encoding
 from fastload.lowering.reading.values import Cells, Each, Index, Objects, Ragged, Rows, described
 from fastload.registry import refuse
 
@@ -44,7 +44,7 @@ def _len(reader: Any, value: Any) -> Any:
     method = None if isinstance(value, Each) else attributes.of_class(kind, "__len__")
     if type(method) is types.FunctionType and not is_encoding(kind):
         return reader.call(method, [value], {})
-    sized = {str, bytes, list, tuple, dict, range, set, frozenset, Cells}
+    sized = {str, bytes, list, tuple, dict, range, set, frozenset, Cells, *VIEWS}
     return lifted(len, [value], lambda kind: kind in sized, "len()")
 
 
@@ -71,7 +71,8 @@ def _container(kind: type) -> Callable[..., Any]:
     def make(reader: Any, value: Any = ()) -> Any:
         if isinstance(value, Objects) and value.kinds <= {list, tuple}:
             return Objects([kind(each) for each in value.values])
-        return reader.own(kind(parts(value))) if kind is list else kind(parts(value))
+        made = kind(reader.parts(value))
+        return reader.own(made) if kind is list else made
 
     return make
 
@@ -137,12 +138,12 @@ def _hasattr(_: Any, value: Any, attribute: Any) -> bool:
     return _getattr(_, value, attribute, _NOTHING) is not _NOTHING
 
 
-def _zip(_: Any, *several: Any) -> Any:
-    return list(zip(*map(parts, several), strict=False))
+def _zip(reader: Any, *several: Any) -> Any:
+    return reader.own(zip(*map(reader.looped, several), strict=False))
 
 
-def _enumerate(_: Any, value: Any, start: int = 0) -> Any:
-    return list(enumerate(parts(value), start))
+def _enumerate(reader: Any, value: Any, start: int = 0) -> Any:
+    return reader.own(enumerate(reader.looped(value), start))
 
 
 def _range(_: Any, *ends: Any) -> Any:

@@ -10,7 +10,7 @@ import types
 from typing import Any, NamedTuple
 
 from fastload.lowering.reading.expressions import Expressions, simple
-from fastload.lowering.reading.members import is_immutable, parts
+from fastload.lowering.reading.members import is_immutable
 from fastload.lowering.reading.pictures import Picture
 from fastload.lowering.reading.source import Scope, bound, parsed, unmangled
 from fastload.lowering.reading.values import Each, Rows, described, tried
@@ -112,7 +112,7 @@ class Interpreter(Expressions):
             case ast.Tuple() | ast.List():
                 if any(isinstance(each, ast.Starred) for each in target.elts):
                     refuse("a starred target is not read")
-                values = parts(value, len(target.elts))
+                values = self.parts(value, len(target.elts))
                 if len(values) != len(target.elts):
                     refuse(f"{len(values)} values for {len(target.elts)} names")
                 for each, part in zip(target.elts, values, strict=True):
@@ -143,7 +143,7 @@ class Interpreter(Expressions):
         scope.set(name, made)
 
     def _loop(self, node: ast.For, scope: Scope) -> Any:
-        for each in self._looped(self._value(node.iter, scope)):
+        for each in self.looped(self._value(node.iter, scope)):
             self._assign(node.target, each, scope)
             outcome = self._block(node.body, scope)
             if isinstance(outcome, _Returned):

@@ -8,7 +8,7 @@ import types
 from typing import Any, NamedTuple
 
 from fastload.lowering.reading import attributes, frames
-from fastload.lowering.reading.arithmetic import PATHS, SIMPLE, lifted
+from fastload.lowering.reading.arithmetic import PATHS, SIMPLE, VIEWS, lifted
 from fastload.lowering.reading.arrays import (
     check_array,
     differs,
@@ -156,7 +156,7 @@ def parts(value: Any, count: int | None = None) -> list[Any]:
         return [Objects([each[at] for each in value.values]) for at in range(count)]
     if isinstance(value, Rows) and value.ndim and value.shape[0] <= _MOST_PARTS:
         return [of_rows(value, at) for at in range(value.shape[0])]
-    if type(value) not in (list, tuple, range, dict):
+    if type(value) not in {list, tuple, range, dict} | VIEWS:
         refuse(f"a loop over {described(value)} is not read")
     if len(value) > _MOST_PARTS:
         refuse(f"a loop over {len(value)} things is not read")

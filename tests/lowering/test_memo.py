@@ -6,6 +6,7 @@ import torch
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from fastload import Loader, _lib, lanes
+from fastload.lowering import lower
 from fastload.lowering.memo import Memo
 from tests.lowering.reading.classes import made
 from tests.shared.compare import MANY_WORKERS, assert_same
@@ -179,3 +180,18 @@ def test_arrays_in_lists_change_between_epochs(make):
         for batch, want in zip(loader, DataLoader(dataset, 64), strict=True):
             assert_same(batch, want)
     assert lanes.choose(loader).lane == "native"
+
+
+def test_rows_that_a_list_picks_are_kept_until_it_changes():
+    picks, memo = [1000 + n for n in range(23)], Memo()
+    dataset = made("return self.x[self.picks[i]]", {"x": torch.rand(2000), "picks": picks})
+
+    def column():
+        [(_, leaf)] = lower(dataset, memo).leaves
+        return leaf.native
+
+    first = column()
+    assert column() is first
+    picks[3] = 7
+    assert column() is not first
+    assert_same(list(Loader(dataset, 4, **SIZES)), list(DataLoader(dataset, 4)))

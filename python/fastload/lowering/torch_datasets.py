@@ -266,9 +266,9 @@ def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:
         given = np.asarray(indices)
         picked = memo.of_array("indices", given, lambda copy: _places(copy, length), length)
     elif type(indices) is tuple:
-        places = list(indices)
-        kept = "indices", id(indices)
-        picked = memo.of_values(kept, places, lambda: _of_list(places, length), length)
+        picked = memo.of_objects(
+            "indices", (indices,), lambda: _of_list(list(indices), length), length
+        )
     else:  # what counts is what it returns for a place, as a pandas Series does by its labels
         msg = f"the indices of the Subset are a {registry.name(type(indices))}"
         raise NotNative(msg, "make them a list")

@@ -54,7 +54,7 @@ class Builder:
         if isinstance(value, Rows | Ragged):
             return self._array(value)
         if isinstance(value, Objects):
-            return self._objects(value.values)
+            return self._objects(value)
         if type(value) is dict and value:
             return {key: self.structure(part) for key, part in value.items()}
         if type(value) in (tuple, list) and value:
@@ -107,7 +107,9 @@ class Builder:
             return self._leaf(native, f"{value!r}", "number")
         if kind is str:
             check_count(self.count)
-            return self._leaf(self.stored.texts([value] * self.count), f"{value!r}", "text")
+            return self._leaf(
+                self.stored.texts(Objects([value] * self.count)), f"{value!r}", "text"
+            )
         if kind not in (np.ndarray, torch.Tensor) or (value.ndim == 0 and kind is np.ndarray):
             refuse(f"a sample has {described(value)} in it")
         check_array(value)
@@ -116,22 +118,22 @@ class Builder:
         whole = value[None].expand(shape) if is_torch else np.broadcast_to(value, shape)
         return self._array(over(whole, owner=value))
 
-    def _objects(self, values: list[Any]) -> Any:
-        kinds = set(map(type, values))
-        kind = kinds.pop() if len(kinds) == 1 else None
+    def _objects(self, objects: Objects) -> Any:
+        kinds, values = objects.kinds, objects.values
+        kind = next(iter(kinds)) if len(kinds) == 1 else None
         if kind is tuple or kind is list:
             return self._sequences(values, kind)
         if kind is dict:
-            return {key: self._objects(each.values) for key, each in fields(values).items()}
+            return {key: self._objects(each) for key, each in fields(values).items()}
         if kind in NUMBERS:
             dtype = NUMBERS[kind]
-            numbers = self.stored.values(values, lambda each: np.array(each, dtype), dtype)
+            numbers = self.stored.values(objects, lambda each: np.array(each, dtype), dtype)
             return self._leaf(self.stored.native(numbers), f"{len(values)} numbers", "number")
         if kind is str:
-            return self._leaf(self.stored.texts(values), f"{len(values)} texts", "text")
+            return self._leaf(self.stored.texts(objects), f"{len(values)} texts", "text")
         if kind in (torch.Tensor, np.ndarray):
             return self._array(self.stored.stacked(values))
-        return refuse(f"a sample has {described(Objects(values))} in it")
+        return refuse(f"a sample has {described(objects)} in it")
 
     def _sequences(self, values: list[Any], kind: type) -> Any:
         lengths = set(map(len, values))
@@ -139,4 +141,6 @@ class Builder:
             return self._array(numbers, "list")
         if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= _MOST_PLACES:
             refuse(f"{name(kind)}s of several lengths, none or many places")
-        return kind(self._objects([each[place] for each in values]) for place in range(length))
+        return kind(
+            self._objects(Objects([each[place] for each in values])) for place in range(length)
+        )

@@ -55,7 +55,7 @@ class Stored:
         """Returns the next place in the memo: the same for the same use at the next `iter()`."""
         return "reading", next(self._places), what
 
-    def array(self, objects: list[Any], dtype: Any, *, is_torch: bool) -> Rows | Ragged:
+    def array(self, objects: Objects, dtype: Any, *, is_torch: bool) -> Rows | Ragged:
         """Returns Python numbers, or lists of them, as arrays or tensors.
 
         Args:
@@ -68,20 +68,20 @@ class Stored:
             if is_torch
             else (lambda values: _ARRAY(values, dtype))
         )
-        kinds = set(map(type, objects))
-        if objects and kinds <= NUMBERS.keys():
+        kinds, lists = objects.kinds, objects.values
+        if lists and kinds <= NUMBERS.keys():
             return over(self.values(objects, make, dtype, is_torch=is_torch), is_ours=True)
         if kinds not in ({list}, {tuple}):
-            refuse(f"an array of {described(Objects(objects))} is not known")
-        lengths = list(map(len, objects))
+            refuse(f"an array of {described(objects)} is not known")
+        lengths = list(map(len, lists))
         if min(lengths) == 0 and dtype is None:
             refuse("an empty list has no numbers that tell its type")
-        array = self._flat(objects, dtype, is_torch=is_torch)
+        array = self._flat(lists, dtype, is_torch=is_torch)
         if array is None:
-            flat = list(itertools.chain.from_iterable(objects))
+            flat = list(itertools.chain.from_iterable(lists))
             if is_torch and isinstance(dtype, torch.dtype) and dtype.is_floating_point:
                 flat = _floats(flat)
-            array = self.values(flat, make, dtype, is_torch=is_torch)
+            array = self.values(Objects(flat), make, dtype, is_torch=is_torch)
         return _parted(array, lengths)
 
     def lists(self, lists: list[Any]) -> Rows | Ragged | None:
@@ -129,14 +129,14 @@ class Stored:
 
     def values(
         self,
-        values: list[Any],
+        objects: Objects,
         make: Callable[[Any], Any],
         dtype: Any,
         *,
         is_torch: bool = False,
     ) -> Any:
         """Returns what `make` makes of Python numbers of one type."""
-        kinds = set(map(type, values))
+        kinds, values = objects.kinds, objects.values
         if len(kinds) > 1 or not kinds <= NUMBERS.keys():
             refuse("numbers of several types", "make them all ints, floats or bools")
         settings = (str(dtype), is_torch, str(torch.get_default_dtype()), kinds)
@@ -153,8 +153,9 @@ class Stored:
 
         return self.memo.of_values(self.place("array"), values, checked, settings)
 
-    def texts(self, values: list[str]) -> Any:
+    def texts(self, objects: Objects) -> Any:
         """Returns the column of text."""
+        values = objects.values
 
         def make() -> Any:
             try:
@@ -164,7 +165,7 @@ class Stored:
             joined = np.frombuffer(b"".join(encoded), np.uint8)
             return _lib.text(_ragged(joined, map(len, encoded)))
 
-        return self.memo.of_values(self.place("texts"), values, make, set(map(type, values)))
+        return self.memo.of_values(self.place("texts"), values, make, objects.kinds)
 
     def ragged(self, value: Ragged) -> Any:
         """Returns the column of arrays of different lengths."""
@@ -177,7 +178,7 @@ class Stored:
 
     def picked(self, native: Any, picks: Any) -> Any:
         """Returns the column of some rows of another, by their places."""
-        places = self.memo.of_values(self.place("picks"), picks.tolist(), lambda: column_of(picks))
+        places = self.memo.of_bytes(self.place("picks"), picks, lambda: column_of(picks))
         return self.memo.of_objects(
             "selection", (native, places), lambda: _lib.select(native, places)
         )

@@ -53,7 +53,7 @@ def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
             refuse("arrays of different lengths are not made tensors of")
         made = to_torch(made) if is_torch else made
         return made if dtype is None else cast(made, dtype)
-    made = reader.stored.array(objects.values, dtype, is_torch=is_torch)
+    made = reader.stored.array(objects, dtype, is_torch=is_torch)
     if not is_torch and isinstance(made, Rows) and made.ndim == 0:
         refuse("an array without dimensions is not known")
     return made

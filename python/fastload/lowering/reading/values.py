@@ -5,6 +5,7 @@ sample. Whatever is no `Each` is the same object for all samples. An operation o
 them, by Python, NumPy or torch itself; it is allowed only where that gives each sample its own result.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -72,7 +73,7 @@ class Objects(Each):
 
     values: list[Any]
 
-    @property
+    @functools.cached_property  # to ask millions of objects takes longer than the rest of a reading
     def kinds(self) -> set[type]:
         """The exact types of the objects."""
         return set(map(type, self.values))

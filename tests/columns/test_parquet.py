@@ -322,6 +322,14 @@ def test_other_types_are_refused_with_their_name(tmp_path, array):
         Parquet(path, "x")
 
 
+def test_durations_are_the_numbers_of_the_file(tmp_path):
+    path, array = str(tmp_path / "x.parquet"), pa.array([1500, 2], pa.duration("ms"))
+    pq.write_table(pa.table({"x": array}), path)
+    assert pq.ParquetFile(path).schema.column(0).physical_type == "INT64"
+    want = array.cast(pa.int64()).to_pylist()
+    assert [Parquet(path, "x")[row] for row in (0, 1)] == [torch.tensor(each) for each in want]
+
+
 def test_words_for_what_is_not_there(tmp_path):
     path = str(tmp_path / "x.parquet")
     pq.write_table(pa.table({"a": [1], "b": [2]}), path)

@@ -19,7 +19,8 @@ class Parquet(Column):
 
     Numbers, booleans and lists of them come as tensors of the column's own dtype, lists with a dimension of
     their length; text as `str`; binary as `bytes`. Lists of one length are stacked in a batch, as by torch's
-    `default_collate`; different lengths raise its error.
+    `default_collate`; different lengths raise its error. Parquet has no type for Arrow's durations: they are the
+    int64 that the file holds, in the unit that they had.
 
     Files are decoded by row groups. A column that fits the cache is decoded once; of a larger one the most
     recently used row groups stay cached, so rows in random order decode row groups again and again: shuffle

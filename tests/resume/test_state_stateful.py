@@ -727,3 +727,23 @@ def test_a_samplers_state_need_not_pickle(workers, stop):
     rest = taken(iterator, 99)
     assert rest
     assert taken(iter(loaders[1]), 99) == rest
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("workers", [0, 1, AUTO])
+@pytest.mark.parametrize("stop", [2, 6, 99])  # within an epoch, behind its last batch, behind it
+def test_streams_of_hugging_face_begin_each_epoch_anew(stop, workers, epochs):
+    datasets = pytest.importorskip("datasets")
+
+    def made():
+        rows = datasets.Dataset.from_dict({"x": list(range(COUNT))})
+        return Loader(rows.to_iterable_dataset(num_shards=2), 4, num_workers=workers)
+
+    loader = made()
+    whole = [taken(iter(loader), 99) for _ in range(epochs - 1)] or [taken(iter(made()), 99)]
+    iterator = iter(loader)
+    first = taken(iterator, stop)
+    other = made()
+    other.load_state_dict(carried(loader.state_dict()))
+    rest = whole[0][len(first) :] if stop < 99 else whole[0]
+    assert [taken(iter(other), 99) for _ in range(3)] == [rest, whole[0], whole[0]]

@@ -23,7 +23,7 @@ from fastload.lowering.cheap import drawn_from
 from fastload.lowering.kept_reading import KeptReading
 from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
-from fastload.resume.stateful import load_dataset, load_iterator
+from fastload.resume.stateful import load_dataset, load_iterator, start_anew
 
 __all__ = ["ConsumerIter", "Maker", "at_least_one", "check_map_style"]
 
@@ -106,7 +106,9 @@ class Maker:
         """
         dataset, streams = self._arguments[1], self.streams
         said = None if streams is None else cursor.workers.get(0)
-        if saved is not None:
+        if saved is None:
+            start_anew(dataset)
+        else:
             load_dataset(dataset, saved)
         if streams is not None and said is not None and cursor.kept_at == 0:
             streams.unpack(said)  # before the dataset is iterated, which may draw

@@ -30,7 +30,7 @@ from fastload.machine.auto import is_auto
 from fastload.resume.cursor import Cursor, Draws, own_generator
 from fastload.resume.pulls import Pulls
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import load_dataset, load_iterator
+from fastload.resume.stateful import load_dataset, load_iterator, start_anew
 
 __all__ = ["InlineIter", "Resumable"]
 
@@ -254,7 +254,9 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
     def __init__(self, loader: Any) -> None:
         self._continue(loader)
         saved = self._saved_here()
-        if self._restored is not None and self._restored.is_coming:
+        if self._restored is None:
+            start_anew(loader.dataset)
+        elif self._restored.is_coming:
             load_dataset(loader.dataset, saved)
         super().__init__(loader)
         load_iterator(self._dataset_fetcher, self._dataset, saved)

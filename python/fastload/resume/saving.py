@@ -17,7 +17,7 @@ from fastload.batching.planned import draw_seed
 from fastload.resume.cursor import Cursor, Draws, epoch_of, own_generator, seed_from
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
 from fastload.resume.restored import pack, text_of
-from fastload.resume.stateful import boxed, of_next_epoch, state_of_dataset
+from fastload.resume.stateful import boxed, of_next_epoch, starts_anew, state_of_dataset
 
 __all__ = ["state_of"]
 
@@ -102,6 +102,8 @@ def _next_worker(loader: Any, cursor: Cursor | None) -> int:
 
 def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[str, Any] | None:
     """Returns the states of datasets, by the numbers of their workers; None where they have none."""
+    if is_coming and starts_anew(loader.dataset):
+        return None
     fetcher = None if cursor is None else cursor.fetcher
     is_loaded = cursor is not None and bool(cursor.datasets) and cursor.taken == cursor.before
     if is_loaded and not is_coming:  # what one says that has not gone on may be older

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from fastload import registry
 from fastload.batching.layers import attribute
 
 __all__ = [
@@ -23,12 +24,16 @@ __all__ = [
     "load_iterator",
     "of_next_epoch",
     "report_unkept",
+    "start_anew",
+    "starts_anew",
     "state_of_dataset",
     "unboxed",
 ]
 
 _log = logging.getLogger("fastload")
 _reported: "weakref.WeakSet[type]" = weakref.WeakSet()
+_given: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+"""The states that streams of Hugging Face were given last."""
 
 
 def is_stateful(thing: Any) -> bool:
@@ -108,7 +113,24 @@ def load_dataset(dataset: Any, saved: dict[str, Any] | None) -> None:
     if saved is None or saved["dataset"] is None or saved["is_iterator"]:
         return
     if is_stateful(dataset):
-        dataset.load_state_dict(copy.deepcopy(saved["dataset"]))
+        state = copy.deepcopy(saved["dataset"])
+        dataset.load_state_dict(state)
+        if starts_anew(dataset):
+            _given[dataset] = state
+
+
+def starts_anew(dataset: Any) -> bool:
+    """Returns true for a stream of Hugging Face, whose state is a position within one epoch."""
+    return registry.name(type(dataset)) == "datasets.iterable_dataset.IterableDataset"
+
+
+def start_anew(dataset: Any) -> None:
+    """Takes back the state that a stream was given for an earlier epoch: it begins each epoch there."""
+    if not _given or not starts_anew(dataset):
+        return
+    state = _given.pop(dataset, None)
+    if state is not None and dataset._starting_state_dict is state:
+        dataset.load_state_dict(None)
 
 
 def load_iterator(fetcher: Any, dataset: Any, saved: dict[str, Any] | None) -> None:

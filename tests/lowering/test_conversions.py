@@ -129,8 +129,8 @@ def test_arithmetic_is_not_computed_ahead(kind, dtype):
     row = np.arange(0, 1, 1 / 2000)[::2]
     own = {"mean": np.float32(0.1307), "std": np.float32(0.3081), "row": row.astype(np.float32)}
     source = (BYTES[:1, :1, :1] * 1.3).astype(dtype)
-    large = kind(images=np.broadcast_to(source, (4600, 5, 1000)), **own)  # far more than is computed
-    assert lower(large) is not None
+    large = kind(images=np.broadcast_to(source, (4600, 5, 1000)), **own)
+    assert lower(large) is not None  # of far more than is computed
     images = np.resize(BYTES * 1.3, (23, 5, 1000)).astype(dtype)
     small = kind(images=images, **own)
     batches = list(Loader(small, batch_size=8, **SIZES))

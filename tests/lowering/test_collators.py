@@ -226,6 +226,16 @@ class Rows(torch.utils.data.Dataset):
         return {"input_ids": self.tokens[index], "attention_mask": self.tokens[index] * 0 + 1}
 
 
+class Looped(Rows):
+    """Its cost is not known, and it only reads."""
+
+    def __getitem__(self, index):
+        mask = [1 for _ in range(len(self.tokens[index]))]
+        while len(mask) < 5:
+            mask.append(1)
+        return {"input_ids": self.tokens[index], "attention_mask": torch.tensor(mask)}
+
+
 CHANGES = {
     "masks": lambda collator: setattr(collator, "mlm", True),
     "multiple": lambda collator: setattr(collator, "pad_to_multiple_of", 8),
@@ -235,7 +245,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("make", [Rows, lambda: [plain(n % 5 + 3) for n in range(8)]])
+@pytest.mark.parametrize("make", [Rows, Looped, lambda: [plain(n % 5 + 3) for n in range(8)]])
 def test_settings_that_change_between_epochs_count_from_the_next_one(make, change, tokenizer):
     def epochs(kind):
         own = copy.deepcopy(tokenizer)
@@ -249,3 +259,18 @@ def test_settings_that_change_between_epochs_count_from_the_next_one(make, chang
             yield [batch["labels"] for batch in loader]
 
     assert_same(list(epochs(Loader)), list(epochs(torch.utils.data.DataLoader)))
+
+
+def test_masks_that_are_asked_for_between_epochs_draw_nothing_of_the_programs(tokenizer):
+    own = copy.deepcopy(tokenizer)
+    own.add_special_tokens({"mask_token": "w1"})
+    collator = transformers.DataCollatorForLanguageModeling(own, False)
+    loader = Loader(Rows(), 4, collate_fn=collator, on_error="skip")
+    list(loader)
+    collator.mlm = True
+    before = torch.get_rng_state()
+    torch.randint(1 << 60, ())  # the seed of an epoch
+    after = torch.get_rng_state()
+    torch.set_rng_state(before)
+    list(loader)
+    assert torch.get_rng_state().equal(after)

@@ -730,14 +730,17 @@ def test_a_samplers_state_need_not_pickle(workers, stop):
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
-@pytest.mark.parametrize("workers", [0, 1, AUTO])
+@pytest.mark.parametrize("workers", [0, 1, "persistent", AUTO])
 @pytest.mark.parametrize("stop", [2, 6, 99])  # within an epoch, behind its last batch, behind it
 def test_streams_of_hugging_face_begin_each_epoch_anew(stop, workers, epochs):
     datasets = pytest.importorskip("datasets")
+    options = {"num_workers": workers}
+    if workers == "persistent":
+        options = {"num_workers": 1, "persistent_workers": True}
 
     def made():
         rows = datasets.Dataset.from_dict({"x": list(range(COUNT))})
-        return Loader(rows.to_iterable_dataset(num_shards=2), 4, num_workers=workers)
+        return Loader(rows.to_iterable_dataset(num_shards=2), 4, **options)
 
     loader = made()
     whole = [taken(iter(loader), 99) for _ in range(epochs - 1)] or [taken(iter(made()), 99)]
@@ -747,3 +750,19 @@ def test_streams_of_hugging_face_begin_each_epoch_anew(stop, workers, epochs):
     other.load_state_dict(carried(loader.state_dict()))
     rest = whole[0][len(first) :] if stop < 99 else whole[0]
     assert [taken(iter(other), 99) for _ in range(3)] == [rest, whole[0], whole[0]]
+
+
+@pytest.mark.parametrize("workers", [0, 1, AUTO])
+def test_a_stream_of_hugging_face_that_is_given_two_states_begins_behind_the_last(workers):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"x": list(range(COUNT))})
+    loader = Loader(rows.to_iterable_dataset(), 4, num_workers=workers)
+    iterator = iter(loader)
+    first = taken(iterator, 2)
+    within = carried(loader.state_dict())
+    whole = first + taken(iterator, 99)
+    behind = carried(loader.state_dict())
+    loader.load_state_dict(within)
+    assert taken(iter(loader), 99) == whole[2:]
+    loader.load_state_dict(behind)
+    assert taken(iter(loader), 99) == whole

@@ -106,10 +106,8 @@ class Maker:
         """
         dataset, streams = self._arguments[1], self.streams
         said = None if streams is None else cursor.workers.get(0)
-        if saved is None:
-            start_anew(dataset)
-        else:
-            load_dataset(dataset, saved)
+        start_anew(dataset)
+        load_dataset(dataset, saved)
         if streams is not None and said is not None and cursor.kept_at == 0:
             streams.unpack(said)  # before the dataset is iterated, which may draw
         self.begin()
@@ -221,7 +219,8 @@ class ConsumerIter(Resumable):
                 graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         else:
             self._share(shared, loader)
-            draws = self._draws = draws or collators.follow(self._collate_fn)
+            self._collate_fn, may_draw = collators.followed(self._collate_fn)
+            draws = self._draws = may_draw or draws
         self._keys: Keys | None = None
         # workers that persist may find a dataset that draws in a later epoch
         if self._dataset_kind == _DatasetKind.Map and (draws or self._persistent_workers):

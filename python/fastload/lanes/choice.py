@@ -132,7 +132,7 @@ def choose_if_short(loader: Any) -> Choice | None:
         "its epochs are short or left early, and its code shows that its samples cost less than handing "
         "them over"
     )
-    return Choice("consumer", why, draws=_may_draw(loader), here=why)
+    return Choice("consumer", why, draws=may_draw(loader), here=why)
 
 
 def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
@@ -195,7 +195,7 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     code = reading_of(loader).code() if may_read else Code(None)
     if code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
-        draws = _may_draw(loader)
+        draws = may_draw(loader)
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=draws, here=here)
     if may_choose and (known := why_no_workers(loader)) is not None:
         here, is_news = known
@@ -266,7 +266,7 @@ def _collates_quickly(loader: Any) -> bool:
     return _is_default(loader) or _planner(loader) is not None
 
 
-def _may_draw(loader: Any) -> bool:
+def may_draw(loader: Any) -> bool:
     """Returns true unless `collate_fn` is known to draw nothing: some collators of transformers draw masks."""
     if _is_default(loader) or type(loader.collate_fn) in (PadCollate, PackCollate):
         return False

@@ -25,7 +25,7 @@ from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.native import NativeIter
 from fastload.iterators.worker_init import described, only_seeds
-from fastload.lanes.choice import Choice, choose, program_here
+from fastload.lanes.choice import Choice, choose, may_draw, program_here
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import AUTO, Auto, is_auto
 from fastload.processes import UnpicklableError, iterate
@@ -220,7 +220,9 @@ def _start_here(
     elif loader.num_workers == 0:
         changes["num_workers"] = Auto(1)  # of an inline profile; 0 would take no index of a sampler
     kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)
-    iterator: ConsumerIter = kind(stand_in(loader, **changes), draws=choice.draws)
+    iterator: ConsumerIter = kind(
+        stand_in(loader, **changes), draws=choice.draws or may_draw(loader)
+    )
     is_fresh = loader._restored is None and loader.mesh is None and iterator._shared_seed is None
     if loader._settled is not None and kind is ConsumerIter and is_private and is_fresh:
         loader._settled.shared = iterator.shared()

@@ -5,7 +5,6 @@ numbers, tensors and arrays. All other samples go to the original function, with
 of the type that the original makes.
 """
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ __all__ = [
     "Collator",
     "Make",
     "flattening_pack",
-    "follow",
+    "followed",
     "lower_collator",
     "native",
     "seq2seq_labels",
@@ -41,8 +40,8 @@ _MODULE = "transformers.data.data_collator"
 _METHODS = ("__call__", "torch_call")
 
 _PLAIN = str, int, float, type(None)
-_OF_TOKENIZER = operator.attrgetter(
-    *("padding_side", "pad_token_id", "pad_token_type_id", "model_input_names", "model_max_length")
+_OF_TOKENIZER = (
+    *("padding_side", "pad_token_id", "pad_token_type_id", "model_input_names", "model_max_length"),
 )
 
 Make = Callable[[list[Any]], Any]
@@ -67,32 +66,30 @@ class Collator:
         """Pickles the original."""
         return Collator, (self.original,)
 
-    def follow(self) -> bool:
-        """Takes the settings that the original has now; returns true if it makes all batches, which may draw then."""
-        settings = settings_of(self.original)
-        if settings != self._settings:
-            self._settings = settings
-            try:
-                self._make = lower_collator(self.original)
-            except NotNative:
-                self._make = self.original
-        return self._make is self.original
+    def followed(self) -> Any:
+        """Returns the function for the settings that the original has now: this one, another, or the original."""
+        if self._settings == settings_of(self.original):
+            return self
+        return native(self.original) or self.original
 
 
 def settings_of(collate_fn: Any) -> list[Any]:
-    """Returns what decides on the native batches of a collate function, to be compared by `==`."""
+    """Returns the settings that the native batches of a collate function depend on, to be compared by `==`."""
     own = getattr(collate_fn, "__dict__", {})
     settings = [*own, *(each if isinstance(each, _PLAIN) else type(each) for each in own.values())]
     if "data_collator" in own:
         settings += settings_of(own["data_collator"])
     if "tokenizer" in own:
-        settings += map(str, _OF_TOKENIZER(own["tokenizer"]))
+        settings += [str(getattr(own["tokenizer"], name, None)) for name in _OF_TOKENIZER]
     return settings
 
 
-def follow(collate_fn: Any) -> bool:
-    """Has a `Collator` take the settings of its original; returns true if that makes the batches then."""
-    return type(collate_fn) is Collator and collate_fn.follow()
+def followed(collate_fn: Any) -> tuple[Any, bool]:
+    """Returns the function for the settings that a `Collator`'s original has now, and true if it may draw."""
+    if type(collate_fn) is not Collator:
+        return collate_fn, False
+    made = collate_fn.followed()
+    return made, type(made) is not Collator
 
 
 def native(collate_fn: Any) -> Collator | None:

@@ -100,7 +100,7 @@ class Memo:
         make: Callable[[], _T],
         settings: Any = None,
     ) -> _T:
-        """Returns the result for integers that nobody changes, as a copy of an array's bytes, for a use of its own."""
+        """Returns the result for an array that is kept and that the caller does not change, for a use of its own."""
         return self._recall(use, contents, np.array_equal, np.asarray, lambda _: make(), settings)
 
     def of_arrays(

@@ -22,9 +22,9 @@ def is_library(file: str) -> bool:
 
 
 def is_of_module(function: Any, names: dict[str, Any]) -> bool:
-    """Returns true if a function has these globals and the code of their module's file, or for a moment a stub of ours.
+    """Returns true if a function has these globals, and the code of their module's file.
 
-    Without its source code a module does not tell.
+    Also true for a stub that this package has installed, and for a module without a source file.
     """
     if getattr(function, "__globals__", None) is not names:
         return False

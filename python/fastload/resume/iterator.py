@@ -64,6 +64,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
 
     def _continue(self, loader: Any) -> None:
         """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
+        start_anew(loader.dataset)
         self._is_iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._to_drop = 0
         self._repeats = repeats_of(loader.batch_sampler) if loader.sample_mask else None
@@ -254,9 +255,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
     def __init__(self, loader: Any) -> None:
         self._continue(loader)
         saved = self._saved_here()
-        if self._restored is None:
-            start_anew(loader.dataset)
-        elif self._restored.is_coming:
+        if self._restored is not None and self._restored.is_coming:
             load_dataset(loader.dataset, saved)
         super().__init__(loader)
         load_iterator(self._dataset_fetcher, self._dataset, saved)

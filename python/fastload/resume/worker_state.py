@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fastload.draws.generators import Generators
 from fastload.faults import one_line
-from fastload.resume.stateful import load_dataset, load_iterator, state_of_dataset
+from fastload.resume.stateful import load_dataset, load_iterator, start_anew, state_of_dataset
 
 __all__ = ["Keeping", "Moved", "WorkerState"]
 
@@ -80,6 +80,7 @@ class WorkerState:
         if is_first:
             self._seeded = self._generators().pack() if keeping.every else None
             saved = keeping.datasets.get(self._worker)
+        start_anew(dataset)
         load_dataset(dataset, saved)
         if is_first and keeping.first == 0 and self._worker in keeping.generators:
             self.begin()  # its iterator may draw

@@ -116,6 +116,8 @@ REFUSED = {
     "named.keys() == ['a']": "== of",
     "[named.update({'z': 1}) for _ in named.items()]": "dictionary changed size during iteration",
     "[named.update({'z': 1}) for _ in zip(named.values(), [1, 2])]": "changed size during iteration",
+    "[(z := zip([1], [2])), len([*z]) if self.flag[i] else 0][1:], len([*z])": "for a part of the samples",
+    "[named.keys()][0][self.ones[i]]": "indexing",
 }
 
 READ = [
@@ -139,6 +141,8 @@ READ = [
     "[(named.update({'b': self.a[i]}), v)[1] for _, v in [*{'a': 1, 'b': 2}.items()]], named['b']",
     "[(out.append(1), v)[1] if len(out) < 4 else v for _, v in enumerate(out)]",
     "[(out.append(2), a + b)[1] if len(out) < 3 else a for a, b in zip(out, [1, 2, 3, 4])]",
+    "len((out.extend(zip([1], [2])), out.extend(enumerate([5])), named.update(zip(['b'], [3])))), out",
+    "len([a + b for a, b in zip([1, 2], [3, 4])]) if self.flag[i] else 7",
     "'a' in named.keys(), 0 in named.values(), len(named.items()), ','.join(named.keys())",
     "list(zip([1, 2], (3, 4))), [*enumerate('ab' and [5], 2)], len(list((z := zip([1])))), len(tuple(z)), [*z, 0]",
     "self.x[i] if hasattr(self, 'x') and not hasattr(self, 'y') else 1, getattr(self, 'three', 4)",
@@ -147,7 +151,8 @@ READ = [
 
 def body(value):
     """Returns a body of `__getitem__` that returns a value, and what it may have changed."""
-    return f"out, named, j, keys, z = [0], {{'a': 0}}, 1, 0, 0\nvalue = {value}\nreturn self.x[i], value, len(out), named, j"
+    names = "out, named, j, keys, z = [0], {'a': 0}, 1, 0, 0"
+    return f"{names}\nvalue = {value}\nreturn self.x[i], value, len(out), named, j"
 
 
 def assert_torchs(dataset, **arguments):

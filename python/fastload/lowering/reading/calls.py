@@ -128,6 +128,8 @@ def _of_python(
         if not reader.is_own(of) or named or any(isinstance(e, Each) for e in arguments[1:]):
             refuse("it changes what it did not make itself")
         added = arguments[0] if len(arguments) == 1 else None
+        if what != "append" and reader.is_iterator(added):
+            added = reader.parts(added)
         if what != "append" and type(added) not in {list, tuple, dict} | VIEWS:
             refuse(f"{words} with these arguments is not known")
         reader.changes += 1

@@ -63,13 +63,16 @@ class Expressions(ABC):
 
     Attributes:
         is_memory: True if nothing but memory is touched, so far.
-        changes: How many changes outlived their expression: of a container, or of a name by `:=`.
+        changes: How many changes outlived their expression: of a container, of a name by `:=`, or of an iterator.
     """
 
     def __init__(self, stored: Stored, index: Index | None = None) -> None:
         self.stored = stored
         self.is_memory = True
         self.changes = 0
+        self._before_choice = frozenset[
+            int
+        ]()  # containers made before a choice whose branches are both read
         self._index = index
         self._uses = self._plain_uses = 0
         self._own: dict[int, Any] = {}
@@ -103,6 +106,8 @@ class Expressions(ABC):
 
     def is_mixed(self, value: Any) -> bool:
         """Returns true if a container that the method made holds what differs between samples."""
+        if self.is_iterator(value):
+            return True  # looking would use it up
         if type(value) is not tuple and not self.is_own(value):
             return False
         held = value.values() if type(value) is dict else value
@@ -120,16 +125,18 @@ class Expressions(ABC):
 
     def looped(self, value: Any) -> Iterable[Any]:
         """Returns the items of a loop, which may change a container of the method's own meanwhile."""
-        if self._is_iterator(value):
+        if self.is_iterator(value):
+            self.changes += id(value) in self._before_choice
             return value  # type: ignore[no-any-return]
         items = parts(value)
         return value if self.is_own(value) else items
 
     def parts(self, value: Any, count: int | None = None) -> list[Any]:
         """Returns the items of a container as they are now, or what is left of an iterator of the method's own."""
-        return list(value) if self._is_iterator(value) else parts(value, count)
+        return list(self.looped(value)) if self.is_iterator(value) else parts(value, count)
 
-    def _is_iterator(self, value: Any) -> bool:
+    def is_iterator(self, value: Any) -> bool:
+        """Returns true for `enumerate` and `zip` of the method's own, which are used up once."""
         return type(value) in (enumerate, zip) and self.is_own(value)
 
     def _constant(self, node: ast.Constant, scope: Scope) -> Any:  # noqa: ARG002
@@ -170,7 +177,11 @@ class Expressions(ABC):
         """Returns a container as it is now, of which samples take different items; refuses items that differ, too."""
         if self.is_mixed(container):
             refuse("a choice between values that differ from sample to sample is not known")
-        return container.copy() if self.is_own(container) else container
+        return (
+            container.copy()
+            if self.is_own(container) and type(container) in (list, dict)
+            else container
+        )
 
     def _slice(self, node: ast.Slice, scope: Scope) -> Any:
         ends = (node.lower, node.upper, node.step)
@@ -271,8 +282,10 @@ class Expressions(ABC):
     def _ifexp(self, node: ast.IfExp, scope: Scope) -> Any:
         test = self._value(node.test, scope)
         if isinstance(test, Objects) and test.kinds == {bool} and len(set(test.values)) > 1:
-            before = self.changes
+            before, outer = self.changes, self._before_choice
+            self._before_choice = frozenset(self._own)
             both = self._value(node.body, scope), self._value(node.orelse, scope)
+            self._before_choice = outer
             if self.changes != before:
                 refuse(f"`{ast.unparse(node)}` changes something for a part of the samples")
             return chosen(test, *both)

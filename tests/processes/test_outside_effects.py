@@ -82,14 +82,16 @@ def test_the_standard_input_is_read_here_by_number_and_path(kind, tmp_path, monk
     (tmp_path / "lines").write_text("".join(f"{number}\n" for number in range(12)))
     before, results = os.dup(0), []
     with (tmp_path / "lines").open() as lines:
-        for loader in (DataLoader, Loader):
-            lines.seek(0)
-            os.dup2(lines.fileno(), 0)
-            with os.fdopen(0) as stdin:  # which a worker closes
-                monkeypatch.setattr(sys, "stdin", stdin)
-                results.append([batch.tolist() for batch in loader(kind(), batch_size=4)])
-    os.dup2(before, 0)
-    os.close(before)
+        try:
+            for loader in (DataLoader, Loader):
+                lines.seek(0)
+                os.dup2(lines.fileno(), 0)
+                with os.fdopen(0) as stdin:  # which a worker closes
+                    monkeypatch.setattr(sys, "stdin", stdin)
+                    results.append([batch.tolist() for batch in loader(kind(), batch_size=4)])
+        finally:
+            os.dup2(before, 0)
+            os.close(before)
     assert results[0] == results[1]
     assert len(results[1]) == 3
 
@@ -100,12 +102,18 @@ def named_like(dataset):
     return input, dataset.stdin, dataset.open(0), open(dataset.path, dataset.mode)  # noqa: PTH123
 
 
+def named_in_text(dataset):
+    """Names the path of the standard input, and opens nothing."""
+    return dataset.path == "/dev/stdin"
+
+
 def test_code_that_names_the_standard_input_is_told_from_other_code():
     for is_forked in (False, True):
         found = why_one_process(is_forked=is_forked, dataset=Files())
         assert found is not None
         assert found.startswith("Files.__iter__ reads the standard input")
-    assert why_one_process(is_forked=True, dataset=named_like) is None
+    for dataset in (named_like, named_in_text):
+        assert why_one_process(is_forked=True, dataset=dataset) is None
 
 
 def removed(path):
@@ -148,9 +156,22 @@ def removed_by_alias(path):
     system.remove(path)  # noqa: PTH107
 
 
+def removed_by_package(path):
+    import os.path
+
+    os.remove(path)  # noqa: PTH107
+
+
+def replaced_by_imported_class(path):
+    from pathlib import Path
+
+    Path.replace(path, path.with_suffix(".done"))
+
+
 TAKES = [
     *(removed, moved, removed_by_os, moved_by_shutil, moved_by_module),
     *(replaced, replaced_by_class, removed_by_name, removed_by_alias),
+    *(removed_by_package, replaced_by_imported_class),
 ]
 
 
@@ -196,3 +217,20 @@ def test_methods_of_other_objects_take_no_files_away():
     stream = type("Stream", (IterableDataset,), {"__iter__": Replaces.__getitem__})()
     assert why_one_process(is_forked=True, dataset=stream) is None
     assert why_one_process(is_forked=True, dataset=removed) is None
+
+
+class Classes(IterableDataset):
+    """Replaces the values of a table by a dict that it holds."""
+
+    def __init__(self, frame):
+        self.frame, self.mapping = frame, {"a": 0, "b": 1}
+
+    def __iter__(self):
+        yield from self.frame["y"].replace(self.mapping).tolist()
+
+
+def test_tables_whose_values_are_replaced_take_no_files_away(monkeypatch):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.delitem(globals(), "Path")
+    stream = Classes(pd.DataFrame({"y": ["a", "b"] * 4}, dtype="category"))
+    assert why_one_process(is_forked=True, dataset=stream) is None

@@ -1,7 +1,7 @@
-"""What the code of functions reads or takes away outside of the process: descriptors, the standard input, files.
+"""Code that reads or takes away what lies outside of the process: descriptors, the standard input, files.
 
-Owns the reading of names in compiled code. Names of modules are taken for these modules where a function imports them
-itself. Runs nothing.
+Owns the reading of names in compiled code. A name that a function imports itself stands for the module of that name.
+Runs nothing.
 """
 
 import dis
@@ -27,6 +27,8 @@ _REMOVE_TREES = ("move", "rmtree")
 _STDIN_PATHS = {"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}
 _CALL = "PRECALL" if "PRECALL" in dis.opmap else "CALL"
 """The first instruction of a call whose arguments are on the stack: Python 3.11 has two."""
+_OF_PATHS = ("Path", "glob", "iterdir", "pathlib", "rglob")
+"""Names in code that has paths as objects."""
 _OF_TABLES = {"axis", "columns", "index", "mapper"}
 """Arguments of the `rename` of tables; a path's has none of them."""
 
@@ -55,7 +57,8 @@ def removes_files(function: types.FunctionType) -> bool:
     names = set(names_in(function))
     if not names.isdisjoint(("rmdir", "unlink")):
         return True
-    if "replace" in names and any(map(_replaces_file, codes_in(function.__code__))):
+    has_paths = not names.union(function.__globals__).isdisjoint(_OF_PATHS)
+    if "replace" in names and has_paths and any(map(_replaces_file, codes_in(function.__code__))):
         return True
     constants = [each for code in codes_in(function.__code__) for each in code.co_consts]
     of_tables = any(type(each) is tuple and not _OF_TABLES.isdisjoint(each) for each in constants)
@@ -86,12 +89,13 @@ def _taken_from(function: types.FunctionType, module: str) -> set[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _attributes(code: types.CodeType) -> frozenset[tuple[str, str]]:
-    """Returns names of variables in code, or of modules that it imports, with the attributes that it takes from them."""
+    """Returns the attributes that code takes by name, each behind the name of its variable, or of an imported module."""
     found, imported, module = set[tuple[str, str]](), dict[str, str](), ""
     for one, other in itertools.pairwise(dis.get_instructions(code)):
         if one.opname == "IMPORT_NAME":
             module = one.argval
-            imported[other.argval] = module  # of the variable that it is stored in
+            if other.opname.startswith("STORE_"):  # `import os.path` stores `os`
+                imported[other.argval] = module.partition(".")[0]
         if other.opname == "IMPORT_FROM":
             found.add((module, other.argval))
         is_name = one.opname.startswith("LOAD_") and type(one.argval) is str
@@ -103,9 +107,11 @@ def _attributes(code: types.CodeType) -> frozenset[tuple[str, str]]:
 @functools.lru_cache(maxsize=1024)
 def _opens_stdin(code: types.CodeType) -> bool:
     """Returns true if code opens the standard input by its path, or by its number."""
+    if {"open", "fdopen", "Path"}.isdisjoint(code.co_names):
+        return False
     if any(type(each) is str and each in _STDIN_PATHS for each in code.co_consts):
         return True
-    return not {"open", "fdopen"}.isdisjoint(code.co_names) and any(
+    return any(
         ((one.opname == "LOAD_GLOBAL" and one.argval == "open") or one.argval == "fdopen")
         and type(other.argval) is int
         and other.argval == 0
@@ -133,7 +139,7 @@ def _replaces_file(code: types.CodeType) -> bool:
 
 
 def _has_one_argument(steps: list[dis.Instruction]) -> bool:
-    """Returns true if the method that was just loaded is called with one argument, by position, and no dict in braces."""
+    """Returns true if the method that was just loaded is called with one positional argument, and no dict in braces."""
     depth, before = 0, ""
     for step in steps:
         if step.opname == _CALL and step.arg == depth:

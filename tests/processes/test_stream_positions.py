@@ -354,14 +354,14 @@ def test_to_look_for_changes_is_no_part_of_a_batch(monkeypatch):
 class Opens(Late):
     """Changes only what belongs to a process."""
 
-    def __init__(self, path):
-        self.files, self.current, self.path = {}, None, path
+    def __init__(self, path, opened=open):
+        self.files, self.current, self.path, self.opened = {}, None, path, opened
 
     def __iter__(self):
         local = []
         for value in range(12):
             if self.path not in self.files:
-                self.files[self.path] = open(self.path)  # noqa: SIM115, PTH123
+                self.files[self.path] = self.opened(self.path)
             local.append(value)
             yield os.getpid()
 
@@ -370,6 +370,17 @@ def test_files_that_are_opened_are_a_workers_own(tmp_path):
     path = tmp_path / "file"
     path.write_text("")
     makers = set(torch.cat(list(Loader(Opens(path), 4))).tolist())
+    assert os.getpid() not in makers
+
+
+def test_readers_of_mapped_files_are_a_workers_own(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    path = str(tmp_path / "arrow")
+    table = pa.table({"a": [1, 2]})
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    stream = Opens(path, lambda path: pa.ipc.open_file(pa.memory_map(path)))
+    makers = set(torch.cat(list(Loader(stream, 4))).tolist())
     assert os.getpid() not in makers
 
 

@@ -1,13 +1,13 @@
-"""What libraries hold open behind their objects: databases, archives, videos, readers of Arrow's and torch's.
+"""The resources that libraries hold open behind their objects: databases, archives, videos, and readers of files.
 
-Owns the table of their classes, and what tells that one is closed, or reads memory. Two forked processes that use one
-move its position, or mix what they send. Runs nothing of the user's,
-unless a file of theirs is read by Arrow.
+Owns the table of their classes, and finds out which objects are closed, or read memory. Two forked processes that use
+one move its position, or mix what they send. Runs nothing of the user's; Arrow may read from a file.
 """
 
 import contextlib
 import gc
 import io
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -15,23 +15,19 @@ from typing import Any
 
 from fastload.lowering.reading.attributes import all_stored
 
-__all__ = ["open_handle"]
+__all__ = ["open_handle", "reads_mapped_file"]
 
 _PROCESS = "a process or a connection to one"
 _HANDLES: dict[str, tuple[str, frozenset[str]]] = {
     library: (what, frozenset(classes))
     for library, what, *classes in (
-        ("av", "a video", "Container", "InputContainer", "OutputContainer"),
-        ("cv2", "a video", "VideoCapture"),
-        ("dbm", "a database", "dbm"),
-        ("decord", "a video", "AVReader", "AudioReader", "VideoReader"),
+        ("av", "a video", "Container", "InputContainer"),
+        ("decord", "a video", "VideoReader"),
         ("duckdb", "a database", "DuckDBPyConnection"),
-        ("gdbm", "a database", "gdbm"),
         ("h5py", "an HDF5 file", "Dataset", "File", "Group"),
         ("lmdb", "a database", "Cursor", "Environment", "Transaction"),
         ("multiprocessing", _PROCESS, "Connection", "Pool", "Popen", "Process"),
-        ("netCDF4", "a netCDF file", "Dataset", "Group", "Variable"),
-        ("osgeo", "a raster file", "Dataset"),
+        ("netCDF4", "a netCDF file", "Dataset", "Group"),
         ("psycopg2", "a database", "connection", "cursor"),
         ("rasterio", "a raster file", "DatasetReader"),
         ("redis", "a connection", "Connection", "Redis"),
@@ -42,16 +38,15 @@ _HANDLES: dict[str, tuple[str, frozenset[str]]] = {
         ("tables", "an HDF5 file", "File", "Group"),
         ("tarfile", "an archive", "TarFile"),
         ("torch", "an archive", "PyTorchFileReader"),
-        ("torchaudio", "a sound file", "StreamReader"),
-        ("torchcodec", "a video", "AudioDecoder", "VideoDecoder"),
-        ("torchvision", "a video", "VideoReader"),
         ("wave", "a sound file", "Wave_read"),
         ("zipfile", "an archive", "ZipFile"),
     )
 }
-"""By library, what it opens, and the classes that are open as long as they live, unless they tell that they were closed."""
+"""Libraries, what they open, and their classes that are open as long as they live, unless they were closed."""
 _MAGIC = b"ARROW1"
-"""How a file of Arrow's format begins."""
+"""The first bytes of a file of Arrow's format."""
+_LIBRARY = re.compile(r"\.so(\.\d+)*$")
+"""The end of a shared library's name."""
 
 
 def open_handle(thing: Any) -> str | None:
@@ -69,10 +64,13 @@ def open_handle(thing: Any) -> str | None:
 
 
 def _shares_position(thing: Any) -> bool:
-    """Returns true if an object of Arrow's reads on from an open file; false of memory, memory maps and paths."""
+    """Returns true if an object of Arrow's reads on from an open file; false of memory, memory maps and paths.
+
+    Of readers of Arrow's own format it is true: they do not tell what they read.
+    """
     arrow, kind = sys.modules["pyarrow"], type(thing)
     if issubclass(kind, arrow.ipc.RecordBatchFileReader):
-        return not _is_mapped(thing)
+        return True
     if kind.__name__ in ("ParquetFile", "ORCFile"):
         sources = gc.get_referents(all_stored(thing).get("reader"))
         is_path = any(issubclass(type(each), str | PurePath) for each in sources)  # an ORC file's
@@ -84,15 +82,18 @@ def _shares_position(thing: Any) -> bool:
     return opened and not any(issubclass(type(each), in_memory) for each in sources)
 
 
-def _is_mapped(reader: Any) -> bool:
-    """Returns true if the batches of a reader of Arrow's file format lie in a file that is mapped.
+def reads_mapped_file(thing: Any) -> bool:
+    """Returns true if an object is a reader of Arrow's file format whose batches lie in a file that is mapped.
 
-    The reader does not tell what it reads. Where a file of that format is mapped, one batch is read: nothing is copied if
-    it lies there.
+    The reader does not tell what it reads. Where a file of that format is mapped, one batch is read: nothing is copied
+    if it lies there.
     """
+    arrow = sys.modules.get("pyarrow")
+    if arrow is None or not issubclass(type(thing), arrow.ipc.RecordBatchFileReader):
+        return False
     try:
         mapped = list(_mapped_files())
-        columns = reader.get_batch(0).columns if mapped else []
+        columns = thing.get_batch(0).columns if mapped else []
     except Exception:  # a system without that list, an empty or a damaged file
         return False
     buffers = [each for column in columns for each in column.buffers() if each]
@@ -105,7 +106,7 @@ def _mapped_files() -> Iterator[tuple[int, int]]:
     """Yields where Arrow's files are mapped. Format: `/proc/pid/maps` of the kernel's documentation."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, _, _, _, inode, *path = line.split(maxsplit=5)
-        if inode == "0" or not path or ".so" in path[0]:  # libraries are most of them
+        if inode == "0" or not path or _LIBRARY.search(path[0]):  # libraries are most of them
             continue
         file = Path(path[0])
         with contextlib.suppress(OSError):

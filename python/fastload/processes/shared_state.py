@@ -30,7 +30,7 @@ from torch.utils.data import IterableDataset
 from fastload.lowering.reading.attributes import all_stored, of_class
 from fastload.machine.libraries import is_library
 from fastload.processes.code_hazards import reads_descriptors, reads_stdin, removes_files
-from fastload.processes.open_handles import open_handle
+from fastload.processes.open_handles import open_handle, reads_mapped_file
 from fastload.processes.reach import (
     ATOMS,
     LONG,
@@ -129,7 +129,7 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             return (
                 f"{path} makes a random generator of its seed, and each worker would have its own"
             )
-        if is_forked and (what := hazard(thing)) is not None:
+        if is_forked and (what := hazard(thing)) is not None and not reads_mapped_file(thing):
             return f"{path} is {what}"
         if kind is types.FunctionType and not is_library(thing.__code__.co_filename):
             generators.names.update(names_in(thing))

@@ -133,6 +133,21 @@ def test_what_a_signal_raises_in_a_worker_is_not_its_batchs_error(handler: Any, 
         signal.signal(signal.SIGINT, before)
 
 
+class Slow(Exception):
+    """Takes so long to be made that Ctrl-C comes."""
+
+    def __init__(self, message: str, *more: Any) -> None:
+        super().__init__(message)
+        if not more:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_while_an_error_is_raised_anew_is_not_lost():
+    error = Slow("odd", 1)
+    with pytest.raises(KeyboardInterrupt):
+        Raised((Slow, error, None)).reraise()
+
+
 @pytest.mark.parametrize("workers", [0, AUTO])
 @pytest.mark.parametrize("dataset", [Failing, Unforked])
 def test_such_an_error_takes_the_place_of_its_batch_in_a_state(dataset: Any, workers: Any):

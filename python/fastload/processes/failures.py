@@ -152,16 +152,16 @@ class Raised(ExceptionWrapper):
         """Raises the exception.
 
         Raises:
-            BaseException: As torch raises it, with the worker's traceback as its message; if its type does not take
-                a message, or ends a program, whose exit code it has, the sample's own, with the worker's traceback as a
-                note; RuntimeError if that does not pickle.
+            BaseException: As torch raises it, with the worker's traceback as its message. The sample's own, with the
+                traceback as a note, if its type does not take a message, or ends a program: its exit code is kept.
+                RuntimeError if neither is possible. Ctrl-C if it comes meanwhile.
         """
         original: BaseException
         try:
             super().reraise()  # type: ignore[no-untyped-call]
         except BaseException as error:
-            is_torchs = type(error) is self.exc_type and not isinstance(error, INTERRUPTS)
-            if is_torchs or self._parts is None:
+            is_of_type, ends = type(error) is self.exc_type, isinstance(error, INTERRUPTS)
+            if is_of_type != ends or self._parts is None:  # torch's error, or Ctrl-C meanwhile
                 raise
             words, original = str(error), _rebuilt(*pickle.loads(self._parts))
         original.add_note(words)

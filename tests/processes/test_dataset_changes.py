@@ -176,6 +176,14 @@ def test_a_proxy_without_its_object_is_left_alone(kind, lane):
     assert_same(list(Loader(dataset, 4, lane=lane)), list(DataLoader(dataset, 4)))
 
 
+PROXY = Proxy()
+
+
+def test_a_proxy_without_its_object_is_left_alone_as_a_global():
+    dataset = Changing(lambda *_: PROXY)
+    assert_same(list(Loader(dataset, 4)), list(DataLoader(dataset, 4)))
+
+
 @pytest.mark.parametrize(
     "held", [Unmeasured(a=1), Long([1]), Unreadable], ids=["len", "long", "class"]
 )

@@ -1,6 +1,8 @@
 """Under AUTO the first batch is requested before the other workers are started."""
 
+import functools
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
+from fastload.processes.snapshot import Snapshot
 from tests.shared.compare import assert_same
 from tests.shared.keyed import auto
 from tests.shared.processes import OUR_PROCESSES
@@ -60,18 +63,40 @@ def test_all_workers_have_the_dataset_of_the_first():
 
 
 SCALE, SCALES = 1, {"b": 1}
+DEEP = {"a": {"b": 1}}
+ARGUMENTS = types.SimpleNamespace(scale=1)
+OF_PARTIAL, OF_CLOSURE = {"b": 1}, {"b": 1}
+settings: Any = types.ModuleType("settings")
+settings.__file__, settings.scale = __file__, 1
 
 
-def scaled() -> int:
-    return SCALE * SCALES["b"]
+def scaled() -> list[int]:
+    return [SCALE * SCALES["b"], DEEP["a"]["b"], ARGUMENTS.scale, settings.scale]
+
+
+def scaled_by_partial() -> int:
+    return OF_PARTIAL["b"]
+
+
+def scaled_by_closure() -> int:
+    return OF_CLOSURE["b"]
+
+
+def enclosed(function: Any) -> Any:
+    return lambda: function()
 
 
 class Surroundings(Told):
-    """Samples of a global, an entry of one, the default dtype and the current folder."""
+    """Samples of globals and of what is in them, the default dtype and the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functions = functools.partial(scaled_by_partial), enclosed(scaled_by_closure)
 
     def __getitem__(self, index: int) -> Any:
         time.sleep(0.01)
-        return scaled(), torch.tensor(index / 2), str(Path.cwd())
+        values = scaled(), [each() for each in self.functions]
+        return values, torch.tensor(index / 2), str(Path.cwd())
 
 
 def test_all_workers_have_the_globals_dtype_and_folder_of_the_first(
@@ -86,6 +111,11 @@ def test_all_workers_have_the_globals_dtype_and_folder_of_the_first(
             iterator = start()
             patch.setitem(globals(), "SCALE", 2)
             patch.setitem(SCALES, "b", 3)
+            patch.setitem(DEEP["a"], "b", 2)
+            patch.setattr(ARGUMENTS, "scale", 2)
+            patch.setattr(settings, "scale", 2)
+            patch.setitem(OF_PARTIAL, "b", 2)
+            patch.setitem(OF_CLOSURE, "b", 2)
             patch.chdir(tmp_path)
             dtype = torch.get_default_dtype()
             torch.set_default_dtype(torch.float64)
@@ -94,6 +124,21 @@ def test_all_workers_have_the_globals_dtype_and_folder_of_the_first(
             finally:
                 torch.set_default_dtype(dtype)
     assert_same(results[1], results[0])
+
+
+class OfNoModule(type):
+    __module__ = property(lambda _: 1 / 0)  # type: ignore[assignment]
+
+
+class Unreadable(metaclass=OfNoModule):
+    pass
+
+
+def test_a_class_that_does_not_tell_its_module_is_left_alone():
+    dataset = Told()
+    dataset.value = [Unreadable]
+    Snapshot([dataset]).restore()
+    assert dataset.value == [Unreadable]
 
 
 @pytest.mark.parametrize(

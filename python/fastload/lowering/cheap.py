@@ -315,10 +315,10 @@ class _Reader:
             return self._is_known(value.fget)
         if kind is functools.partial:
             return self._is_partial(value)
-        if isinstance(value, enum.EnumMeta):
+        if issubclass(kind, enum.EnumMeta):  # a proxy computes its `__class__`
             self._owners[id(value)] = value
             return self._is_enumeration(value)
-        if isinstance(value, type):
+        if issubclass(kind, type):
             return self._is_class(value)
         return self._is_memory(value)
 

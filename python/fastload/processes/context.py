@@ -164,7 +164,7 @@ class Context:
 
     def close(self) -> None:
         """Lets go of what further workers would be given."""
-        self._image = None
+        self._image = self._snapshot = None
 
     def _imaged(self, named: dict[str, Any]) -> dict[str, Any]:
         """Returns the arguments without what all workers have in an image, if there is one."""

@@ -41,6 +41,7 @@ __all__ = [
     "is_users_class",
     "names_asked",
     "names_in",
+    "names_of_module",
     "parts",
     "parts_of_class",
     "stored",
@@ -168,19 +169,24 @@ def _globals(function: types.FunctionType, path: str) -> Iterator[tuple[Any, str
         return
     for name in sorted(globals_in(function)):
         value = function.__globals__.get(name)
-        if isinstance(value, types.ModuleType):
-            file = vars(value).get("__file__")
-            if isinstance(file, str) and not is_library(file):
-                yield from (
-                    (vars(value).get(each), f"{name}.{each}") for each in names_in(function)
-                )
-        elif isinstance(value, type):
+        kind = type(value)  # a proxy computes its `__class__`
+        if issubclass(kind, types.ModuleType):
+            names = names_of_module(value)
+            yield from ((names.get(each), f"{name}.{each}") for each in names_in(function))
+        elif issubclass(kind, type):
             yield value, name
             yield from parts_of_class(value)
         elif is_own_generator(value):
             yield value, f"{name}, which {path} names,"
         elif value is not None:
             yield value, name
+
+
+def names_of_module(thing: Any) -> dict[str, Any]:
+    """Returns the globals of an object that is a module of the user's; of others nothing."""
+    names = vars(thing) if issubclass(type(thing), types.ModuleType) else {}
+    file = names.get("__file__")
+    return names if isinstance(file, str) and not is_library(file) else {}
 
 
 def is_own_generator(thing: Any) -> bool:

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from fastload import AUTO, Loader
 from fastload.processes.iterator import ProcessIter
+from fastload.processes.shared_state import why_one_process
 from tests.shared.compare import assert_same, outcomes_by_type
 
 
@@ -179,9 +180,11 @@ def test_a_proxy_without_its_object_is_left_alone(kind, lane):
 PROXY = Proxy()
 
 
-def test_a_proxy_without_its_object_is_left_alone_as_a_global():
+@pytest.mark.parametrize("lane", ["auto", "process"])
+def test_a_proxy_without_its_object_is_left_alone_as_a_global(lane):
     dataset = Changing(lambda *_: PROXY)
-    assert_same(list(Loader(dataset, 4)), list(DataLoader(dataset, 4)))
+    assert why_one_process(is_forked=True, dataset=dataset) is None
+    assert_same(list(Loader(dataset, 4, lane=lane)), list(DataLoader(dataset, 4)))
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_what_a_signal_raises_in_a_worker_is_not_its_batchs_error(handler: Any, 
         signal.signal(signal.SIGINT, before)
 
 
-class Slow(Exception):
+class SlowError(Exception):
     """Takes so long to be made that Ctrl-C comes."""
 
     def __init__(self, message: str, *more: Any) -> None:
@@ -143,9 +143,9 @@ class Slow(Exception):
 
 
 def test_ctrl_c_while_an_error_is_raised_anew_is_not_lost():
-    error = Slow("odd", 1)
+    error = SlowError("odd", 1)
     with pytest.raises(KeyboardInterrupt):
-        Raised((Slow, error, None)).reraise()
+        Raised((SlowError, error, None)).reraise()
 
 
 @pytest.mark.parametrize("workers", [0, AUTO])

@@ -6,16 +6,20 @@ left out; so is all that is `None` or missing first, except for streams, whose n
 libraries are left to them. Of the user's code calls the dataset's `__len__` alone.
 """
 
+import array
 import collections
 import contextlib
+import contextvars
 import functools
 import gc
+import io
 import itertools
 import math
+import mmap
 import operator
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,7 +40,6 @@ from fastload.processes.reach import (
     stored,
 )
 from fastload.processes.shared_state import is_iterator
-from fastload.processes.stream_positions import HAVE_POSITION, position
 from fastload.processes.watched import Container, Named, Rows, Watched, rows_of
 
 __all__ = ["Changes"]
@@ -50,8 +53,17 @@ _FEW = 256
 _OFTEN = 16
 """First batches of a stream behind which all others are looked at, too; later behind one of as many, and the last."""
 _SMALL_BYTES = 4_096
-"""Larger arrays are not watched."""
+"""Larger arrays are not watched, but for the lengths of those of Python's."""
 _MOST_NAMED = 3
+_HAVE_POSITION: dict[type, Callable[[Any], Any]] = {
+    io.BytesIO: io.BytesIO.tell,
+    io.StringIO: io.StringIO.tell,
+    mmap.mmap: mmap.mmap.tell,
+    bytearray: lambda thing: bytes(thing) if len(thing) <= _SMALL_BYTES else len(thing),
+    array.array: lambda thing: thing.tobytes() if len(thing) <= _SMALL_BYTES else len(thing),
+    contextvars.ContextVar: lambda thing: thing.get(None),
+}
+"""Classes of C code from whose objects a stream may go on, and functions that return from where."""
 
 
 class Changes:
@@ -165,7 +177,7 @@ def _watched(
             is_users = True
             waiting.append((kind, kind.__qualname__, True))
         else:
-            is_data = kind in DATA or kind in HAVE_POSITION or kind is threading.local
+            is_data = kind in DATA or kind in _HAVE_POSITION or kind is threading.local
             is_users = is_users and (is_data or entries(thing) is not None)
         if is_users:
             yield from _parts_that_change(thing, path, picks, goes_on=goes_on)
@@ -200,9 +212,9 @@ def _parts_that_change(
         if thing.nbytes <= _SMALL_BYTES and not thing.dtype.hasobject:
             yield Named(path, lambda: {"": thing.tobytes()})
         yield from rows_of(thing, path, picks)
-    elif kind in HAVE_POSITION:
+    elif kind in _HAVE_POSITION:
         if goes_on:
-            yield Named(path, lambda: {"": position(thing)}, goes_on=True)
+            yield Named(path, lambda: {"": _position(thing)}, goes_on=True)
     elif kind is threading.local:
         if goes_on:
             yield Named(f"{path}.", lambda: dict(vars(thing)), goes_on=True)
@@ -218,6 +230,14 @@ def _parts_that_change(
 def _numbers_of(kind: type) -> dict[str, Any]:
     """Returns the attributes of a class that are numbers, texts or the like."""
     return {name: value for name, value in vars(kind).items() if type(value) in ATOMS}
+
+
+def _position(thing: Any) -> Any:
+    """Returns from where a stream goes on in an object of C code; None if it is closed."""
+    try:
+        return _HAVE_POSITION[type(thing)](thing)
+    except ValueError:
+        return None
 
 
 def _content(cell: types.CellType) -> Any:

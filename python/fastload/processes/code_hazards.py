@@ -89,7 +89,7 @@ def _taken_from(function: types.FunctionType, module: str) -> set[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _attributes(code: types.CodeType) -> frozenset[tuple[str, str]]:
-    """Returns the attributes that code takes by name, each behind the name of its variable, or of an imported module."""
+    """Returns the attributes that code names, each behind the name of its variable, or of an imported module."""
     found, imported, module = set[tuple[str, str]](), dict[str, str](), ""
     for one, other in itertools.pairwise(dis.get_instructions(code)):
         if one.opname == "IMPORT_NAME":

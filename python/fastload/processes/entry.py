@@ -56,7 +56,7 @@ def run(
         target: Torch's worker loop.
         named: Its arguments, in their order, in which `end` stands for the queues and the event.
         image: The objects that all workers are given; None where each is given its own.
-        snapshot: Their state when the first worker was forked; None in it, and where there are no later ones.
+        snapshot: The state that the first worker was forked with, for one that is forked later; None for others.
     """
     if image is None:
         gc.freeze()  # collections leave alone the pages that a forked worker shares with its parent

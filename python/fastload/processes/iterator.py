@@ -1,11 +1,13 @@
 """`ProcessIter`: torch's iteration with worker processes, over links of our own.
 
-Owns the start of workers and the wait for batches: for the messages and the ends of all workers at once. What is asked
-of whom and when, and in which order batches come, is torch's. With page-locked memory, what has come by the time a batch
-is taken is copied while the training goes on with that batch: torch's iterator stores it until its turn.
+Owns the start of workers, the wait for batches (for the messages and the ends of all workers at once) and their
+delivery. What is asked of whom and when, and in which order batches come, is torch's. With page-locked memory, what has
+come by the time a batch is taken is copied while the training goes on with that batch: torch's iterator stores it until
+its turn.
 """
 
 import contextlib
+import logging
 import math
 import os
 import time
@@ -16,6 +18,7 @@ from typing import Any
 
 import psutil
 import torch
+from torch._utils import ExceptionWrapper
 from torch.utils.data._utils import signal_handling
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
 
@@ -32,6 +35,8 @@ from fastload.processes.failures import Failures
 from fastload.processes.worker_ends import WorkerEnds
 
 __all__ = ["ProcessIter"]
+
+_log = logging.getLogger("fastload")
 
 
 class ProcessIter(WorkerEnds):
@@ -310,3 +315,35 @@ class ProcessIter(WorkerEnds):
         if isinstance(arrival.seq, _ResumeIteration):
             self._begun[arrival.worker] = arrival.moved
         return arrival.seq, arrival if isinstance(arrival.seq, int) else data
+
+    def _process_data(self, arrival: Any, *rest: Any) -> Any:
+        """Returns a batch that has come, or the one that the consumer makes in its place."""
+        if arrival is None:
+            return self._made_instead(self._asked.pop(self._rcvd_idx - 1), *rest)
+        self._admission.taken(arrival.size)
+        data = arrival.open()
+        self._keep(arrival.worker, arrival.moved)
+        asked = self._asked.pop(arrival.seq, None) if self._keys is not None else None
+        made = self._in_place_of(arrival, data, asked, *rest)
+        if made is not None:
+            return made[0]
+        note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
+        try:
+            data = super()._process_data(data, *rest)
+        except BaseException as error:  # under AUTO of any type
+            if note is not None:
+                error.add_note(note)
+            # A frame of torch's `reraise` holds the error, which would keep the workers until garbage is collected.
+            error.__traceback__ = None
+            raise
+        return self._pinned(data)
+
+    def _tell_of_changes(self, names: str) -> None:
+        """Logs, once for a loader, that samples change attributes of the dataset."""
+        if self._logged.first("attributes"):
+            _log.warning(
+                "samples of %s change %s: each worker process changes a copy of its own, "
+                "which no other process sees",
+                type(self._users_dataset).__qualname__,
+                names,
+            )

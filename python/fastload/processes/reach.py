@@ -168,7 +168,7 @@ def _globals(function: types.FunctionType, path: str) -> Iterator[tuple[Any, str
     if is_library(function.__code__.co_filename):
         return
     for name in sorted(globals_in(function)):
-        value = function.__globals__.get(name)
+        value: Any = function.__globals__.get(name)
         kind = type(value)  # a proxy computes its `__class__`
         if issubclass(kind, types.ModuleType):
             names = names_of_module(value)

@@ -1,7 +1,7 @@
 """The consumer that goes on in place of a worker: where workers do not pay, or cannot make the samples.
 
 Owns the reasons, and the batch from which on the training thread makes them itself: no batch is lost, or comes twice.
-Later iterators of the dataset are told. Refuses to end the workers itself.
+Later iterators of the dataset are told.
 """
 
 import copy
@@ -17,10 +17,9 @@ from torch.utils.data._utils import pin_memory
 
 from fastload.iterators.consumer import Maker
 from fastload.iterators.cost import Evidence
-from fastload.iterators.learned import Logged, Record, stays_here
+from fastload.iterators.learned import Record, stays_here
 from fastload.iterators.paced import Paced
 from fastload.lowering.reading.compared import is_same
-from fastload.processes.admission import Admission
 from fastload.processes.arrival import Arrival
 
 __all__ = ["TakeOver"]
@@ -44,13 +43,11 @@ def _copied(batch: Any) -> Any:
 
 
 class TakeOver(Paced):
-    """Batches of workers, some or all of which the consumer makes."""
+    """Iterates over batches of workers, some or all of which the consumer makes."""
 
     _may_take_over: bool
     _users_dataset: Any
     _record: Record
-    _logged: Logged
-    _admission: Admission
     _pins: bool
     _evidence: Evidence | None = None
     _fills: str | None = None
@@ -133,49 +130,33 @@ class TakeOver(Paced):
             return f"iterating the dataset changes {arrival.changed}, of which a worker has a copy"
         return None
 
-    def _tell_of_changes(self, names: str) -> None:
-        """Logs, once for a loader, that samples change attributes of the dataset."""
-        if self._logged.first("attributes"):
-            _log.warning(
-                "samples of %s change %s: each worker process changes a copy of its own, "
-                "which no other process sees",
-                type(self._users_dataset).__qualname__,
-                names,
-            )
+    def _in_place_of(
+        self, arrival: Arrival, data: Any, asked: Any, *rest: Any
+    ) -> tuple[Any] | None:
+        """Returns the batch with which the consumer goes on in place of the worker; None if it does not.
 
-    def _process_data(self, arrival: Any, *rest: Any) -> Any:
-        if arrival is None:
-            return self._made_instead(self._asked.pop(self._rcvd_idx - 1), *rest)
-        self._admission.taken(arrival.size)
-        data = arrival.open()
-        self._keep(arrival.worker, arrival.moved)
-        asked = self._asked.pop(arrival.seq, None) if self._keys is not None else None
+        Args:
+            arrival: The worker's batch.
+            data: Its data.
+            asked: What the worker was asked for; None if it iterates a dataset.
+            *rest: Torch's further arguments of a batch.
+        """
         why = getattr(data, "why_here", None) if isinstance(data, ExceptionWrapper) else None
         self._fills = self._why_here(arrival) or self._fills
         why = self._fills or why
         if why is not None and self._may_take_over:
             level = logging.INFO if self._fills else logging.WARNING
             if asked is None:
-                return self._repeated_here(why, level)
+                return (self._repeated_here(why, level),)
             self._leave_workers(why, level)
-            return self._made_instead(asked, *rest)
+            return (self._made_instead(asked, *rest),)
         if self._evidence is not None and self._keys is None:
             if not self._num_yielded and arrival.size <= _SMALL_BATCH:
                 self._first = _copied(data)
             if self._is_dear is not None:
                 batch = self._made_again(self._is_dear, self._pinned(data))
-                if batch is not None:
-                    return batch
-        note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
-        try:
-            data = super()._process_data(data, *rest)
-        except BaseException as error:  # under AUTO of any type
-            if note is not None:
-                error.add_note(note)
-            # A frame of torch's `reraise` holds the error, which would keep the workers until garbage is collected.
-            error.__traceback__ = None
-            raise
-        return self._pinned(data)
+                return None if batch is None else (batch,)
+        return None
 
     def _made_instead(self, asked: tuple[Any, Any], *rest: Any) -> Any:
         """Returns a batch that a worker was asked for, made by the consumer."""

@@ -1,4 +1,4 @@
-"""What is watched of the objects of a dataset: values with names, rows of arrays, and containers.
+"""The parts of a dataset's objects that are watched: values with names, rows of arrays, and containers.
 
 Each keeps what it was when it was made, and tells what differs now. Runs nothing of the user's.
 """
@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from fastload.processes.reach import ATOMS, CACHED, LONG, entries
+from fastload.processes.reach import ATOMS, CACHED, DATA, LONG, entries, is_users_class
 from fastload.processes.shared_state import hazard, is_iterator
-from fastload.processes.stream_positions import goes_on_from
 
 __all__ = ["Container", "Named", "Rows", "Watched", "rows_of"]
 
@@ -54,13 +53,22 @@ class Named:
             if was is not None and _differ(now.get(name, _MISSING), was):
                 yield self._prefix + name
         for name, value in now.items() if self._goes_on else ():
-            if self._were.get(name) is None and goes_on_from(value):
+            if self._were.get(name) is None and _goes_on_from(value):
                 yield self._prefix + name
 
     def new_values(self) -> Iterator[Any]:
         """Yields what has taken the place of other values, or of none."""
         now = self._read()
         yield from (value for name, value in now.items() if value is not self._were.get(name))
+
+
+def _goes_on_from(value: Any) -> bool:
+    """Returns true if a stream may go on from a value: an iterator, a number, a container, an object of the user's."""
+    kind = type(value)
+    if value is None or (not is_iterator(kind) and hazard(value) is not None):
+        return False
+    is_plain = kind in ATOMS or kind in DATA or entries(value) is not None
+    return is_plain or is_iterator(kind) or is_users_class(kind)
 
 
 def rows_of(array: np.ndarray[Any, Any], path: str, picks: list[int]) -> Iterator["Rows"]:

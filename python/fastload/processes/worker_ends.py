@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import psutil
 
 from fastload import _lib
+from fastload.processes.admission import Admission
 from fastload.processes.arrival import Arrival
 from fastload.processes.context import Context
 from fastload.processes.failures import EndedProcess, Failures, samples
@@ -33,10 +34,11 @@ _OF_LONGEST = 50
 
 
 class WorkerEnds(TakeOver):
-    """Workers that end."""
+    """Iterates over batches of workers, whose ends it handles."""
 
     _workers: list[Any]
     _context: Context
+    _admission: Admission
     _links: _lib.Links
     _failures: Failures
     _events: deque[tuple[int, Arrival | None]]
@@ -69,10 +71,10 @@ class WorkerEnds(TakeOver):
         )
 
     def _activity(self) -> tuple[int, float]:
-        """Returns how often workers that make a batch began to run or to wait, and their CPU time, in seconds.
+        """Returns the number of context switches of the workers that make a batch, and their CPU time, in seconds.
 
-        With the processes that they have started. Linux counts the former of their main threads alone. Both are the same
-        as before if each waits for one thing all the time.
+        The processes that they have started count, too. Linux counts the switches of main threads alone. Both numbers
+        are the same as before if each worker waits for one thing all the time.
         """
         switches, cpu_s = 0, 0.0
         for worker, tasks in zip(self._workers, self._context.tasks, strict=True):

@@ -1,6 +1,7 @@
 """Tuning of worker processes and threads: what is measured, and that their number follows it."""
 
 import time
+from collections import UserString
 from typing import Any
 
 import pytest
@@ -208,3 +209,38 @@ def test_costs_are_means_over_what_was_made():
 def test_bytes_of_a_batch():
     batch = {"a": torch.zeros(3, dtype=torch.int64), "b": [torch.zeros(2).numpy(), ("x", 4)]}
     assert batch_bytes(batch) == 24 + 8
+
+
+class Odd(UserString):
+    """A text that is a sequence of texts of its own kind."""
+
+
+def test_sparse_tensors_and_texts_of_other_classes_weigh_nothing():
+    assert batch_bytes([torch.eye(3).to_sparse(), Odd("text"), torch.zeros(2)]) == 8
+
+
+def sparse(samples: list[Any]) -> Any:
+    return Odd("sparse"), torch.stack(
+        [torch.eye(3).to_sparse() * int(sample) for sample in samples]
+    )
+
+
+@pytest.mark.parametrize("tuned", [True, False])
+def test_batches_that_cannot_be_weighed_come_as_from_torch(tuned):
+    options = {"batch_size": 1, "collate_fn": sparse}
+    loader = auto(Waiting(0, 40), 2, lane="threads", tune=tuned, **options)
+    expected = torch.utils.data.DataLoader(Waiting(0, 40), **options)
+    for (text, got), (_, wanted) in zip(loader, expected, strict=True):
+        assert text == "sparse"
+        assert torch.equal(got.to_dense(), wanted.to_dense())
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_time_between_epochs_is_not_waiting(lane):
+    loader = auto(Waiting(0.001, 10), 1, batch_size=1, lane=lane, persistent_workers=True)
+    list(loader)
+    time.sleep(1)
+    iterator = iter(loader)
+    next(iterator)
+    assert iterator.window(0.0, 0.5).elapsed_s < 1
+    list(iterator)

@@ -9,7 +9,7 @@ import logging
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,8 @@ _log = logging.getLogger("fastload")
 
 _STEPS = 64
 """Steps of the training whose median is kept."""
+_DENSE = torch.strided, torch.jagged
+"""Layouts whose tensors have `nbytes`: sparse ones raise an error, or count their zeros."""
 
 
 class Pace:
@@ -213,8 +215,7 @@ class Paced(Elastic):
         return self._tuner.depth
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
-        if first_iter:
-            self._pace, self._due = Pace(), _lib.Watch()
+        self._pace, self._due = Pace(), _lib.Watch()  # what ran between two epochs is not loading
         super()._reset(loader, first_iter)
         if self._tuner is not None:
             self._tuner.attach(self)
@@ -258,11 +259,13 @@ class Paced(Elastic):
 
 
 def batch_bytes(batch: Any) -> int:
-    """Returns the bytes of a batch's tensors and arrays, in dicts and sequences."""
-    if isinstance(batch, torch.Tensor | np.ndarray):
+    """Returns the bytes of a batch's dense tensors and arrays, in dicts, lists and tuples."""
+    if isinstance(batch, torch.Tensor):
+        return batch.nbytes if batch.layout in _DENSE else 0
+    if isinstance(batch, np.ndarray):
         return batch.nbytes
     if isinstance(batch, Mapping):
         return sum(map(batch_bytes, batch.values()))
-    if isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
+    if isinstance(batch, list | tuple):
         return sum(map(batch_bytes, batch))
     return 0

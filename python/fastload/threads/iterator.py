@@ -230,7 +230,7 @@ class ThreadIter(Paced):
             self._keep(data.worker, data.moved)
             data = data.batch
         self._meter.batches += 1
-        if self._meter.batches % _WEIGHED == 0:
+        if self._tuner is not None and self._meter.batches % _WEIGHED == 0:
             self._pace.weighed(batch_bytes(data))
         for path in self._watch.changed():
             self._log(f"{path}, which worker threads share, was changed in place")

@@ -60,7 +60,9 @@ class Run:
     # milliseconds per sample and stage, summed over native threads, without the time in which other programs had their core
     work_ms: Mapping[str, float] = field(default_factory=dict)
     read_bytes: float = 0.0  # encoded bytes read per sample
-    errors: int = 0  # batches that were errors
+    errors: int = (
+        0  # batches that were errors, and bad samples that the loader's `on_error` took care of
+    )
     error: str = ""  # the first of them, in one line
     overdue: bool = False  # true if the run was stopped because a batch took far too long
 
@@ -279,7 +281,10 @@ class _Consumer:
         self._before = {}
 
     def _end_epoch(self) -> None:
-        """Adds what the loader counted since `_before`."""
+        """Adds what the loader counted since `_before`, and the bad samples of the epoch."""
+        if bad := self._loader.bad:
+            self._errors += len(bad)
+            self._error = self._error or bad[0].error
         for key, value in self._stats().items():
             self._counted[key] += value - self._before.get(key, 0.0)
         self._before = {}

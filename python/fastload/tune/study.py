@@ -273,7 +273,9 @@ class Study:
     def _warnings(self, found: Findings) -> list[str]:
         words, cores = [], found.host.host_cores
         if found.errors:
-            words.append(f"{found.errors} batches were errors, the first {found.error}")
+            raises = self.bench.target.loader.on_error == "raise"
+            what = "batches were errors" if raises else "samples or batches were errors"
+            words.append(f"{found.errors} {what}, the first {found.error}")
         busy = (other_programs_cpu_s() - self._other_cpu_s) / max(found.seconds, 1e-9)
         if busy > _BUSY * cores:
             words.append(

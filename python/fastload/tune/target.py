@@ -9,7 +9,7 @@ import importlib
 import itertools
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from fastload import transforms
+from fastload.bad_samples import OnError
 from fastload.columns import Image
 from fastload.faults import one_line
 from fastload.lanes import Choice, choose
@@ -80,9 +81,14 @@ class Target:
         """Returns the loader with another lane, number of workers or further arguments.
 
         Python workers persist from epoch to epoch, so that their start does not count as loading.
-        Inline loading uses copies of the dataset and `collate_fn`, as workers do.
+        Inline loading uses copies of the dataset and `collate_fn`, as workers do. Nothing is recorded: there is no
+        monitor, and no file of bad samples.
         """
-        changes |= {"tune": False, "num_workers": 0 if lane == "inline" else workers}
+        on_error = self.loader.on_error
+        if isinstance(on_error, OnError):
+            on_error = replace(on_error, quarantine=None)
+        changes |= {"tune": False, "monitor": None, "on_error": on_error}
+        changes["num_workers"] = 0 if lane == "inline" else workers
         if lane == "inline":
             changes["lane"] = "auto"
             changes.pop("prefetch_factor", None)

@@ -117,6 +117,22 @@ def test_affinity_is_obeyed():
         os.sched_setaffinity(0, before)
 
 
+@pytest.mark.skipif(cpu.affinity() < 2, reason="one CPU cannot be divided")
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_ranks_share_the_cpus_that_their_launcher_is_bound_to(monkeypatch):
+    program = """
+        import os
+        from fastload.machine import cgroup, cpu
+        cgroup.cpuset, cgroup.cpu_quota = lambda: 1024, lambda: None
+        print(cpu.cpu_budget() == max(1, cpu.affinity() // 2))
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        print(cpu.launcher_cpus() == os.sched_getaffinity(0))
+    """
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    done = interpreter.run("-c", textwrap.dedent(program))
+    assert done.stdout.split() == ["True", "False"], done.stderr
+
+
 SLURM = {"SLURM_STEP_NUM_TASKS": "7", "SLURM_NODEID": "3"}
 
 

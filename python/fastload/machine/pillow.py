@@ -8,7 +8,7 @@ import functools
 import io
 import re
 import sys
-from importlib import metadata, util
+from importlib import util
 from typing import Any, TypedDict
 
 from fastload.machine.libraries import is_of_module
@@ -131,8 +131,8 @@ def kernel(interpolation: str) -> tuple[str, str]:
 def _resize() -> str:
     """Returns the name of Pillow's resize: 12.2 and 13.0 resize tall images vertically first, by rules of their own."""
     try:
-        version = metadata.version("pillow")
-    except metadata.PackageNotFoundError:
+        from PIL import __version__  # also that of pillow-simd, whose distribution has another name
+    except ImportError:
         return "pillow13"
-    numbers = [int(number) for number in re.findall(r"\d+", version)]
+    numbers = [int(number) for number in re.findall(r"\d+", __version__)]
     return "pillow13" if numbers >= [13] else "pillow12.2" if numbers >= [12, 2] else "pillow"

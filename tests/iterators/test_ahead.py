@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import SequentialSampler
+from torch.utils.data import DataLoader, SequentialSampler, TensorDataset
 
 import fastload
 from fastload.columns import Npy, Rows
+from fastload.machine.auto import Auto
 
 CHEAP = torch.arange(6000)
 COSTLY = torch.zeros(1).expand(6000, 1 << 14)  # eight rows are half a MB
@@ -64,3 +65,54 @@ def test_a_sampler_is_asked_as_far_ahead_as_by_torch():
     for taken in range(1, 10):
         next(batches)
         assert sampler.drawn == (4 + taken) * 8
+
+
+def joined(samples):
+    return torch.stack([value for (value,) in samples])
+
+
+def automatic(number, **options):
+    loader = fastload.Loader(Rows(CHEAP), 8, **options)
+    loader.num_workers = Auto(number)
+    return loader
+
+
+@pytest.mark.parametrize("tune", [True, False])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_numbers_can_be_set_as_those_of_python_workers(tune, shuffle):
+    torch.manual_seed(0)
+    want = [
+        batch.tolist() for batch in DataLoader(TensorDataset(CHEAP), 8, shuffle, collate_fn=joined)
+    ]
+    torch.manual_seed(0)
+    loader = automatic(2, shuffle=shuffle, tune=tune)
+    batches = iter(loader)
+    batches.set_depth(1)
+    got = [next(batches).tolist() for _ in range(9)]
+    batches.set_workers(3)
+    assert not tune or (loader.tuner.workers, loader.tuner.depth) == (3, 6)
+    batches.set_depth(40)
+    assert got + [batch.tolist() for batch in batches] == want
+    batches.set_workers(1)
+    assert list(batches) == []
+
+
+def test_a_depth_that_is_set_asks_no_sampler_of_the_users_earlier():
+    sampler = Counting(CHEAP)
+    batches = iter(automatic(2, sampler=sampler))
+    batches.set_depth(40)
+    for taken in range(1, 10):
+        next(batches)
+        assert sampler.drawn == (4 + taken) * 8
+        batches.set_workers(1 + taken)
+
+
+def test_numbers_that_cannot_be_set_are_refused():
+    batches = iter(automatic(2))
+    with pytest.raises(ValueError, match="set_workers takes a number of at least 1, but got 0"):
+        batches.set_workers(0)
+    chosen = iter(fastload.Loader(Rows(CHEAP), 8, num_workers=2))
+    with pytest.raises(
+        ValueError, match=r"set_depth is for num_workers=AUTO, but the loader has num_workers=2"
+    ):
+        chosen.set_depth(3)

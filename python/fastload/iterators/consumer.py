@@ -25,7 +25,7 @@ from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator, start_anew
 
-__all__ = ["ConsumerIter", "Maker", "at_least_one", "check_map_style"]
+__all__ = ["ConsumerIter", "Maker", "at_least_one", "check_map_style", "check_number_is_auto"]
 
 _PIPES = (IterDataPipe, MapDataPipe)
 
@@ -327,6 +327,13 @@ def check_map_style(what: str, kind: int) -> None:
     """Raises ValueError for an iterable dataset."""
     if kind != _DatasetKind.Map:
         msg = f"{what} is for map-style datasets: samples of an iterable one depend on its workers"
+        raise ValueError(msg)
+
+
+def check_number_is_auto(what: str, number: int, *, is_so: bool) -> None:
+    """Raises ValueError where the user set the number of workers."""
+    if not is_so:
+        msg = f"{what} is for num_workers=AUTO, but the loader has num_workers={number}"
         raise ValueError(msg)
 
 

@@ -15,7 +15,7 @@ from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastload.draws.keyed import Key, Keys
-from fastload.iterators.consumer import Maker, at_least_one, check_map_style
+from fastload.iterators.consumer import Maker, at_least_one, check_map_style, check_number_is_auto
 from fastload.iterators.states_of_workers import StatesOfWorkers
 from fastload.machine.auto import is_elastic
 
@@ -388,10 +388,7 @@ class Elastic(StatesOfWorkers):
     def _check(self, what: str) -> None:
         """Refuses to change a number that the user set, or that samples depend on."""
         check_map_style(what, self._dataset_kind)
-        if self._keys is None:
-            number = int(self._num_workers)
-            msg = f"{what} is for num_workers=AUTO, but the loader has num_workers={number}"
-            raise ValueError(msg)
+        check_number_is_auto(what, int(self._num_workers), is_so=self._keys is not None)
         if not self._is_here():
             msg = f"{what}: the workers are in the process that this one was forked from"
             raise RuntimeError(msg)

@@ -23,7 +23,7 @@ from fastload.batching.sample_mask import with_mask
 from fastload.draws import sampler
 from fastload.draws.keyed import Key
 from fastload.images import foreign
-from fastload.iterators.consumer import Maker
+from fastload.iterators.consumer import Maker, at_least_one, check_map_style, check_number_is_auto
 from fastload.machine import memory, pillow
 from fastload.machine.auto import is_auto
 from fastload.machine.budget import budget_bytes
@@ -73,6 +73,9 @@ class NativeIter(Resumable):
         self._below = len(program) if from_zero else None
         order = self._order(batched=batched)
         self._ahead, most_ahead = ahead(loader, program, order)
+        self._is_auto, self._each = is_auto(loader), int(loader.prefetch_factor)
+        # indices of a sampler whose draws can be seen are taken no earlier than by torch
+        self._most_ahead = None if order is not None and order.is_private else most_ahead
         self._ledger = loader._ledger
         # torch's own samplers have no mask of their own
         is_plain = order is not None and self._ledger is None
@@ -226,6 +229,48 @@ class NativeIter(Resumable):
             ]
             batch = Fetched(batch, samples, retried, bad)
         return ledger.taken(batch, self._cursor.taken - 1)
+
+    def set_workers(self, number: int) -> None:
+        """Sets the number of threads, each `prefetch_factor` batches ahead, as iterators with Python workers do.
+
+        Args:
+            number: The number, at least 1.
+
+        Raises:
+            ValueError: The user set `num_workers`, or the number is below 1.
+        """
+        number = self._checked("set_workers", number)
+        self._change(number, self._each * number)
+
+    def set_depth(self, number: int) -> None:
+        """Sets the number of batches ahead, as iterators with Python workers do.
+
+        With a sampler whose draws can be seen it never exceeds the initial number.
+
+        Args:
+            number: The number, at least 1.
+
+        Raises:
+            ValueError: The user set `num_workers`, or the number is below 1.
+        """
+        number = self._checked("set_depth", number)
+        self._change(
+            self._settings["threads"] if self._tuner is None else self._tuner.workers, number
+        )
+
+    def _checked(self, what: str, number: int) -> int:
+        check_map_style(what, self._dataset_kind)
+        check_number_is_auto(what, self._settings["threads"], is_so=self._is_auto)
+        return at_least_one(what, number)
+
+    def _change(self, threads: int, depth: int) -> None:
+        if self._most_ahead is not None:
+            depth = min(depth, self._most_ahead)
+        self._ahead = max(self._ahead, depth)
+        self._settings |= {"threads": threads, "depth": depth}
+        if self._tuner is not None:
+            self._tuner.workers, self._tuner.depth = threads, depth
+        _TunedStream(self._stream).set(threads, depth)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._shutdown_workers()

@@ -309,6 +309,20 @@ def test_an_error_ends_a_generator():
     assert "ends its generator" in report.notes[0]
 
 
+def test_a_stream_of_nothing_but_errors_ends():
+    class Failing(IterableDataset[Any]):
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> Any:
+            msg = "no connection"
+            raise OSError(msg)
+
+    report = check(fastload.Loader(Failing(), num_workers=0))
+    assert report.samples == len(report.bad) == 1000
+    assert "The check ended after 1,000 errors in a row." in report.notes
+
+
 def test_a_stream_that_lists_files(tmp_path):
     """It has no indices, so that none of its files is that of a position."""
 
@@ -337,8 +351,9 @@ def test_a_dataset_without_length(kind):
 
 TARGETS = """
     import time
+    import fastload
     import torch
-    from torch.utils.data import DataLoader, Dataset
+    from torch.utils.data import DataLoader, Dataset, IterableDataset
     from fastload.columns import Rows
 
     class Own(Dataset):
@@ -354,6 +369,13 @@ TARGETS = """
         def __getitem__(self, index):
             time.sleep(0 if index < 50 else 0.2)
             return super().__getitem__(index)
+
+    class Broken(IterableDataset):
+        def __iter__(self):
+            raise OSError("no connection")
+
+    def broken():
+        return fastload.Loader(Broken(), num_workers=0)
 
     def own():
         print("a factory that talks")
@@ -453,6 +475,7 @@ def test_the_command_finds_nothing(targets, capsys):
         (["checked:nothing"], "has no 'nothing'"),
         (["checked:number"], "a Loader, a DataLoader or a dataset is needed, found int"),
         (["checked:good", "-o", "nowhere/bad.jsonl"], "cannot be written: No such file"),
+        (["checked:broken"], "checked:broken: OSError: no connection"),
         ([], "TARGET"),
     ],
 )

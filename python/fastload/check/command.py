@@ -1,8 +1,8 @@
 """The command `python -m fastload.check TARGET`.
 
 Owns its arguments, its exit codes, and what is printed where: the report on the standard output, progress and
-refusals on the standard error. 0: nothing bad; 1: bad samples; 2: a bad target or argument, or a file that
-cannot be written; 130: interrupted, with the report until then.
+refusals on the standard error. 0: nothing bad; 1: bad samples; 2: a bad target or argument, a check that failed
+itself, or a file that cannot be written; 130: interrupted, with the report until then.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
                 except KeyboardInterrupt:
                     code = 130
                     report.notes.append("Interrupted: this is the report until then.")
-    except (TargetError, TypeError, ValueError) as error:
+    except Exception as error:
         _complain(error if isinstance(error, TargetError) else f"{asked.target}: {one_line(error)}")
         return 2
     except KeyboardInterrupt:

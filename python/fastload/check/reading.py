@@ -22,6 +22,7 @@ from fastload.machine.auto import AUTO
 from fastload.tune.target import restored_generators
 
 _AHEAD = 16  # samples in flight for each worker
+_ERRORS = 1_000  # errors in a row that end the check of a stream
 _QUOTED = re.compile(r"""(['"])(.+?)\1""")
 
 Tell = Callable[[FailedSample | None], None]
@@ -107,7 +108,7 @@ def _read_range(
     """Reads some samples; returns the error with which a worker process ended, or None."""
     reader, report.lane = _reader(loader, indices, changes)
     is_described = reader.collate_fn is describe
-    iterator = iter(reader)
+    iterator, in_a_row = iter(reader), 0
     try:
         while True:
             try:
@@ -119,7 +120,12 @@ def _read_range(
                 if getattr(iterator, "_shutdown", False):  # torch's, true after a worker's death
                     return error
                 _add_bad(loader.dataset, report, tell, error)
+                in_a_row += 1
+                if indices is None and in_a_row == _ERRORS:
+                    report.notes.append(f"The check ended after {_ERRORS:,} errors in a row.")
+                    return None
             else:
+                in_a_row = 0
                 report.add(described)
                 tell(None)
     finally:

@@ -1,5 +1,8 @@
 """Batch sizes: the best one, the one that collapses, and why."""
 
+import pytest
+from torch.utils.data import DataLoader, DistributedSampler
+
 from fastload.tune.measure import Run
 from fastload.tune.sweep import Try, judged
 
@@ -80,6 +83,14 @@ def test_nothing_collapses_where_larger_is_better():
     assert sweep.best == 16
     assert sweep.effective == 16 * 4 * 8
     assert (sweep.steps_per_epoch, sweep.updates_per_epoch) == (16, 2)  # 1000 / 64, then / 8
+
+
+@pytest.mark.parametrize(("drop_last", "steps"), [(False, 16), (True, 15)])
+def test_the_steps_of_an_epoch_are_those_of_torch(drop_last, steps):
+    sweep = judged([a_try(16, 15)], 4, 1, 1000, drop_last=drop_last)
+    assert sweep.steps_per_epoch == steps
+    of_rank = DistributedSampler(range(1000), 4, 0)
+    assert len(DataLoader(range(1000), 16, sampler=of_rank, drop_last=drop_last)) == steps
 
 
 def test_no_size_is_best_where_none_was_measured():

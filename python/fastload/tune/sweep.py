@@ -60,21 +60,34 @@ def sweep(
     for place, size in enumerate(sizes):
         share = bench.deadline.share(len(sizes) - place, 6.0)
         tries.append(_tried(bench, lane, workers, size, share, tries))
-        yield judged(tries, bench.host.ranks, accumulate, bench.target.samples)
+        drop_last = bool(bench.target.loader.drop_last)
+        samples = bench.target.samples
+        yield judged(tries, bench.host.ranks, accumulate, samples, drop_last=drop_last)
         if tries[-1].out_of_memory:
             break
 
 
-def judged(tries: Sequence[Try], ranks: int, accumulate: int, samples: int | None) -> Sweep:
+def judged(
+    tries: Sequence[Try],
+    ranks: int,
+    accumulate: int,
+    samples: int | None,
+    *,
+    drop_last: bool = False,
+) -> Sweep:
     """Returns the best size, the first that collapsed, and why.
 
-    An update takes `accumulate` batches of each rank, an epoch `samples` of all ranks.
+    An update takes `accumulate` batches of each rank, an epoch `samples` of all ranks, of which `drop_last` leaves
+    out the last ones that fill no batch.
     """
     measured = [(each, each.run) for each in tries if each.run is not None and each.run.batches]
     best, _ = max(measured, key=lambda pair: pair[1].rate, default=(None, None))
     size = best.size if best else 0
     collapse, cause = _collapse(tries, best) if best else (None, "no size could be measured")
-    steps = None if samples is None or not size else -(-samples // (size * ranks))
+    steps = None
+    if samples is not None and size:
+        of_rank = -(-samples // ranks)
+        steps = of_rank // size if drop_last else -(-of_rank // size)
     return Sweep(
         sizes=tuple(each.size for each in tries),
         runs=tuple(each.run for each in tries),

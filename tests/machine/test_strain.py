@@ -1,5 +1,7 @@
 """What the kernel says of pressure: read from its own formats, and handed on in `stats()`."""
 
+import textwrap
+
 import pytest
 import torch
 
@@ -66,6 +68,22 @@ def test_shares_are_shares():
         assert strain.free_bytes > 0
         for name, value in strain._asdict().items():
             assert not name.endswith("_share") or 0 <= value <= 1
+
+
+def test_a_process_reads_its_own_memory_after_a_fork():
+    program = """
+        import os
+        from fastload.machine.strain import Gauge
+        gauge = Gauge()
+        if os.fork() == 0:
+            before = gauge.read().rss_bytes
+            held = b"x" * (64 << 20)
+            print(gauge.read().rss_bytes - before > 32 << 20, flush=True)
+            os._exit(0)
+        os.wait()
+    """
+    done = interpreter.run("-c", textwrap.dedent(program))
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_stats_have_the_last_window(monkeypatch):

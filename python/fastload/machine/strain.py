@@ -28,7 +28,6 @@ class Gauge:
     """Reads memory use and pressure; shares cover the time since the last reading."""
 
     def __init__(self) -> None:
-        self._process = psutil.Process()
         self._since = time.perf_counter()
         self._counters = _stalled_s()
 
@@ -43,7 +42,7 @@ class Gauge:
         self._since, self._counters = now, counters
         account = memory.read()
         return Strain(
-            self._process.memory_info().rss,
+            psutil.Process().memory_info().rss,
             cgroup.memory_used_bytes(),
             account.available_bytes,
             account.swap_bytes,

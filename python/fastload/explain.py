@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     factory = parser.parse_args(arguments).factory
     if ":" not in factory:
-        parser.error("the factory is named as module:function")
+        parser.error(f"expected module:factory or file.py:factory, but got {factory!r}")
     try:
         # what the factory prints is not the explanation
         with contextlib.redirect_stdout(sys.stderr):

@@ -197,7 +197,7 @@ def test_the_command_line_takes_loaders_too(tmp_path, monkeypatch, capsys):
     assert "why: collate_fn is list, Python code" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         explain.main(["theirs"])
-    assert "module:function" in capsys.readouterr().err
+    assert "file.py:factory, but got 'theirs'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def findings(*, rate, waiting=0.0, wanted=None, cores=4, lane="native", **change
             Stage("transform", 0.5, at * 0.5e-3, 1.0, ""),
             Stage("all of loading", 5.17, at * 5.17e-3, 0.5, ""),
         ),
-        "plan": Plan(lane, 4, 8, 4, {"processors": 774.0}, "processors", rate, waiting, ()),
+        "plan": Plan(lane, 4, 8, 4, {"cores": 774.0}, "cores", rate, waiting, ()),
     }
     return Findings(**{**values, **changes})
 
@@ -61,7 +61,7 @@ def test_a_step_that_gets_longer():
     words = advice(findings(rate=400.0, wanted=500.0, lane="process"))
     assert "num_workers=4 (processes)" in words
     assert "never waits. Its step gets 25% longer beside the loader: " in words
-    assert words.endswith("samples that are made natively do not hold the interpreter.")
+    assert words.endswith("native threads do not hold the interpreter lock (see explain()).")
 
 
 def test_without_a_step():

@@ -19,7 +19,7 @@ def test_the_least_limit_is_first(cpu_s, serial_s, held_s, cores, ranks):
     costs = Costs(cpu_s, cpu_s, serial_s, held_s, file_bytes=1e5, bytes_per_s=1e9)
     found = limits(costs, cores / ranks, ranks)
     assert found == {
-        "processors": pytest.approx(cores / ranks / cpu_s),
+        "cores": pytest.approx(cores / ranks / cpu_s),
         "handing batches over": pytest.approx(1 / serial_s),
         "storage": pytest.approx(1e4 / ranks),
         "the interpreter": pytest.approx(1 / held_s),
@@ -30,14 +30,14 @@ def test_the_least_limit_is_first(cpu_s, serial_s, held_s, cores, ranks):
 def test_what_is_unknown_is_no_limit():
     assert limits(Costs(0.0, 0.0), 4, 1) == {}
     assert limits(Costs(1e-9, 1e-9, 1e-9, 1e-9), 4, 1) == {}  # too small to be measured
-    assert list(limits(Costs(0.01, 0.01, bytes_per_s=1e9), 4, 1)) == ["processors"]
+    assert list(limits(Costs(0.01, 0.01, bytes_per_s=1e9), 4, 1)) == ["cores"]
 
 
 @pytest.mark.parametrize(
     ("allowed", "limit"),
     [
-        ({"processors": 1_100.0, "handing batches over": 40_000.0}, "processors"),
-        ({"processors": 500.0, "handing batches over": 40_000.0}, ""),  # passed, and far away
+        ({"cores": 1_100.0, "handing batches over": 40_000.0}, "cores"),
+        ({"cores": 500.0, "handing batches over": 40_000.0}, ""),  # passed, and far away
         ({"handing batches over": 1_500.0}, "handing batches over"),
         ({}, ""),
     ],
@@ -53,7 +53,7 @@ def test_workers_make_what_is_wanted(cpu_s, blocked, wanted, cores):
     allowed = limits(costs, cores, 1)
     workers = workers_for(costs, allowed, wanted)
     made = workers / costs.work_s
-    assert made >= 0.9 * min(wanted, allowed["processors"])
+    assert made >= 0.9 * min(wanted, allowed["cores"])
     assert workers <= max(1, math.ceil(1.1 * wanted * costs.work_s))
     assert workers <= max(1, math.ceil(cores * blocked))
 

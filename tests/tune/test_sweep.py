@@ -94,7 +94,7 @@ def test_the_steps_of_an_epoch_are_those_of_torch(drop_last, steps):
 
 
 def test_no_size_is_best_where_none_was_measured():
-    sweep = judged([Try(8, None, "an epoch has no such batch")], 1, 1, 4)
+    sweep = judged([Try(8, None, "the dataset has fewer samples than one batch")], 1, 1, 4)
     assert (sweep.best, sweep.cause) == (0, "no size could be measured")
 
 

@@ -390,5 +390,5 @@ class Elastic(StatesOfWorkers):
         check_map_style(what, self._dataset_kind)
         check_number_is_auto(what, int(self._num_workers), is_so=self._keys is not None)
         if not self._is_here():
-            msg = f"{what}: the workers are in the process that this one was forked from"
+            msg = f"{what}: this iterator belongs to the parent process; call iter(loader) in this one"
             raise RuntimeError(msg)

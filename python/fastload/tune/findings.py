@@ -161,7 +161,7 @@ def _slowdown(findings: Findings, plan: Plan, demand: Demand) -> str:
     remedy = (
         "leave a core free for it"
         if plan.lane == "native"
-        else "samples that are made natively do not hold the interpreter"
+        else "make the samples natively: native threads do not hold the interpreter lock (see explain())"
     )
     return f" Its step gets {longer:.0%} longer beside the loader: {remedy}."
 

@@ -61,7 +61,7 @@ def limits(costs: Costs, cores: float, ranks: int) -> dict[str, float]:
     least_s = NOTHING_MS / 1e3
     found: dict[str, float] = {}
     if costs.cpu_s >= least_s:
-        found["processors"] = cores / costs.cpu_s
+        found["cores"] = cores / costs.cpu_s
     if costs.serial_s >= least_s:
         found["handing batches over"] = 1 / costs.serial_s
     if costs.bytes_per_s and costs.file_bytes > 0:

@@ -72,7 +72,7 @@ class Data:
         if self.kind != here.kind:
             yield f"a dataset {self.kind}, here {here.kind}"
         elif self.length != here.length:
-            yield f"{self.length} samples, here {here.length}"
+            yield f"{_samples(self.length)}, here {_samples(here.length)}"
         if self.sample and here.sample and self.sample != here.sample:
             yield f"samples of {self.sample}, here {here.sample}"
 
@@ -128,11 +128,14 @@ class Profile:
             OSError: The file cannot be read.
             ValueError: The file is not a profile.
         """
-        advice = f"write it anew with 'python -m fastload.tune TARGET -o {path}'"
+        command = f"with 'python -m fastload.tune TARGET -o {path}'"
+        advice = f"write it anew {command}"
         try:
             tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
-            msg = f"cannot read the profile {path}: {error.strerror}; {advice}"
+            is_missing = isinstance(error, FileNotFoundError)
+            remedy = f"write one {command}" if is_missing else advice
+            msg = f"cannot read the profile {path}: {error.strerror}; {remedy}"
             raise type(error)(msg) from None
         except ValueError as error:  # of TOML, or of UTF-8
             msg = f"the profile {path} is not TOML: {error}; {advice}"
@@ -200,11 +203,14 @@ class Profile:
             differences.append(f"the {self.lane} lane, here {lane}")
         if differences:
             _LOGGER.warning(
-                "the profile was made elsewhere, and is only where tuning starts: %s; "
-                "make one here with python -m fastload.tune",
+                "the profile does not match this run (%s); tuning starts from it and measures again",
                 "; ".join(differences),
             )
         return not differences
+
+
+def _samples(length: int) -> str:
+    return "no length" if length < 0 else f"{length} samples"
 
 
 def profile_of(tune: Any) -> Profile | None:

@@ -119,7 +119,9 @@ def _tried(
         return Try(size, None, str(full), full.share, out_of_memory=True)
     share = max((moment.share for moment in bench.watch.moments[-3:]), default=0.0)
     if not run.batches:
-        note = run.error or ("no batch in time" if run.overdue else "an epoch has no such batch")
+        note = run.error or (
+            "no batch in time" if run.overdue else "the dataset has fewer samples than one batch"
+        )
         return Try(size, None, note, share)
     return Try(size, run, "", share)
 

@@ -210,7 +210,7 @@ def _settings(found: Plan, lane: str) -> Section:
     measured = f"{number(found.rate)} samples/s, the training waits {found.waiting:.1%} of its time"
     rows = [
         ("measured", measured),
-        ("predicted by the costs", counted(found.predicted, "worker")),
+        ("predicted from the costs", counted(found.predicted, "worker")),
         *((f"limit: {name}", f"{number(rate)} samples/s") for name, rate in found.limits.items()),
         (
             "samples/s with workers",

@@ -182,7 +182,7 @@ def _module(place: str, what: str) -> ModuleType:
         msg = f"{what} {place} cannot be imported: {one_line(error)}"
         raise TargetError(msg) from error
     if is_file and Path(module.__file__ or "").resolve() != path.resolve():
-        msg = f"{what} {path}: a module {path.stem!r} is loaded already; rename the file"
+        msg = f"{what} {path}: another module named {path.stem!r} is already imported; rename the file"
         raise TargetError(msg)
     return module
 

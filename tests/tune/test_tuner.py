@@ -41,8 +41,8 @@ def test_it_settles_and_says_so(quick):
     assert any(reason.startswith("settled; the bottleneck is ") for reason in reasons)
     assert ours.tuner.bottleneck
     for change in ours.tuner.history:
-        assert 1 <= change.workers <= 4
-        assert 1 <= change.depth <= 4 * 8
+        assert 1 <= change.new.workers <= 4
+        assert 1 <= change.new.depth <= 4 * 8
         assert change.rate > 0
         assert change.step_s >= 0.001
 
@@ -74,7 +74,7 @@ def test_numbers_that_the_user_set_are_kept(quick, options):
         time.sleep(0.0005)
     assert ours.tuner.history
     depth = 3 * options.get("prefetch_factor", 4 * 2)  # batches are cheap
-    assert {(c.workers, c.depth) for c in ours.tuner.history} == {(3, depth)}
+    assert {c.new for c in ours.tuner.history} == {(3, depth)}
 
 
 def test_advice_on_numbers_that_the_user_set_is_logged_once(quick, caplog):
@@ -134,7 +134,7 @@ def test_a_depth_that_the_user_set_is_kept(quick):
     ours = loader(prefetch_factor=3)
     for _ in ours:
         time.sleep(0.0005)
-    assert {change.depth for change in ours.tuner.history} == {12}
+    assert {change.new.depth for change in ours.tuner.history} == {12}
 
 
 def test_it_goes_on_from_epoch_to_epoch(quick):

@@ -59,7 +59,7 @@ def test_samples_that_wait_get_more_workers(quick, monkeypatch, lane):
     loader = auto(Waiting(0.01, 60), 1, batch_size=1, lane=lane)
     iterator = iter(loader)
     assert [int(batch) for batch in iterator] == list(range(60))
-    assert max(change.workers for change in loader.tuner.history) >= 6
+    assert max(change.new.workers for change in loader.tuner.history) >= 6
     again = iter(loader)
     assert (again._later or len(again._active)) == iterator._num_workers > 1
     assert again._depth == loader.tuner.depth

@@ -93,16 +93,6 @@ class Change(NamedTuple):
     step_s: float
     wait_s: float
 
-    @property
-    def workers(self) -> int:
-        """Most workers after the decision."""
-        return self.new.workers
-
-    @property
-    def depth(self) -> int:
-        """Most batches in flight after the decision."""
-        return self.new.depth
-
 
 class Online:
     """The tuner of a loader.

@@ -58,6 +58,7 @@ class Study:
         else:
             self._tune_python()
         if self.batch_sizes:
+            assert self.found.plan is not None  # both have set it
             for found in sweep(self.bench, self.batch_sizes, self.found.plan, self.accumulate):
                 self.found.sweep = found
 

@@ -49,17 +49,13 @@ class Try:
     out_of_memory: bool = False  # true if memory ended
 
 
-def sweep(
-    bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int
-) -> Iterator[Sweep]:
+def sweep(bench: Bench, sizes: Sequence[int], plan: Plan, accumulate: int) -> Iterator[Sweep]:
     """Measures batch sizes with the step, in ascending order; yields the verdict after each."""
-    lane = plan.lane if plan else bench.target.choice.lane
-    workers = plan.workers if plan else max(1, int(bench.target.loader.num_workers))
     tries: list[Try] = []
     sizes, bench.deadline.later = sorted(set(sizes)), 0
     for place, size in enumerate(sizes):
         share = bench.deadline.share(len(sizes) - place, 6.0)
-        tries.append(_tried(bench, lane, workers, size, share, tries))
+        tries.append(_tried(bench, plan, size, share, tries))
         drop_last = bool(bench.target.loader.drop_last)
         samples = bench.target.samples
         yield judged(tries, bench.host.ranks, accumulate, samples, drop_last=drop_last)
@@ -101,16 +97,14 @@ def judged(
     )
 
 
-def _tried(
-    bench: Bench, lane: str, workers: int, size: int, seconds: float, before: Sequence[Try]
-) -> Try:
+def _tried(bench: Bench, plan: Plan, size: int, seconds: float, before: Sequence[Try]) -> Try:
     refusal = _refusal(bench, size, before)
     if refusal:
         return Try(size, None, refusal, out_of_memory=True)
     bench.display.doing(f"batches of {size}")
     try:
         step = bench.step if bench.has_users_step else None
-        run = bench.run(lane, workers, seconds, step=step, batch_size=size)
+        run = bench.run(plan.lane, plan.workers, seconds, step=step, batch_size=size)
     except TargetError as error:
         return Try(size, None, str(error))
     except OUT_OF_MEMORY as error:

@@ -2,8 +2,10 @@
 
 import contextlib
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
+from torch.utils.data import DataLoader
 from transformers import TrainerCallback
 
 import fastload
@@ -46,6 +48,10 @@ class TrainerMixin:
     def _with_loader(self, prepared: Any) -> Any:
         """Puts a `Loader` into what Accelerate has prepared, and returns that."""
         install()
+        if not hasattr(prepared, "base_dataloader") and not hasattr(prepared, "dataloader"):
+            # a method of the user's has not prepared it
+            is_torchs = type(prepared) is DataLoader
+            return Loader.from_torch(prepared, **self.loader_options) if is_torchs else prepared
         adapter = prepared
         while not hasattr(adapter, "base_dataloader"):
             adapter = adapter.dataloader  # of a wrapper of TRL's
@@ -58,9 +64,30 @@ class TrainerMixin:
             adapter.dl_state_dict = adapter.base_dataloader.state_dict()
         return prepared
 
+    def log(self, *args: Any, **options: Any) -> None:
+        """Logs metrics, as a region of the monitor."""
+        with self._region("logging"):
+            super().log(*args, **options)  # type: ignore[misc]
+
+    def evaluate(self, *args: Any, **options: Any) -> Any:
+        """Evaluates the model, as a region of the monitor; metrics are logged within it."""
+        with self._region("evaluation"):
+            return super().evaluate(*args, **options)  # type: ignore[misc]
+
+    def _save_checkpoint(self, *args: Any, **options: Any) -> None:
+        with self._region("checkpoint"):
+            super()._save_checkpoint(*args, **options)  # type: ignore[misc]
+
+    def _region(self, name: str) -> AbstractContextManager[None]:
+        """Returns a region of the monitor among the callbacks; none within another one, or outside of training."""
+        for callback in self.callback_handler.callbacks:  # type: ignore[attr-defined]
+            if isinstance(callback, Monitor) and callback.is_between_regions:
+                return callback.monitor.region(name)
+        return contextlib.nullcontext()
+
 
 class Monitor(TrainerCallback):
-    """Monitors the training loader of a trainer; logging, evaluation and checkpoints are regions.
+    """Monitors the training loader of a trainer with `TrainerMixin`; logging, evaluation and checkpoints are regions.
 
     The trainer fetches batches before its callbacks hear of a step, so waits are measured at the loader. A loader
     that has a monitor keeps it.
@@ -84,80 +111,53 @@ class Monitor(TrainerCallback):
         self._to = to
         self._options = options
         self._is_own = False
-        self._region = contextlib.ExitStack()
-        self._coming: list[str] = []
+
+    @property
+    def is_between_regions(self) -> bool:
+        """True while the monitor records and no region is open."""
+        monitor = self.monitor
+        return (
+            monitor is not None and not monitor.is_closed and monitor._run.regions.depth == 0
+        )
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Starts the monitor.
+        """Starts the monitor; closes that of a training that has failed.
 
         Raises:
             TypeError: The trainer does not load with a `fastload.Loader`.
         """
+        self._close()
         loader = _loader_of(found["train_dataloader"])
         self._is_own = loader.monitor is None or loader.monitor.is_closed
         if self._is_own:
-            fastload.monitor(loader, self._to, **self._options)
+            to = self._to if state.is_world_process_zero else _without_runs(self._to)
+            fastload.monitor(loader, to, **self._options)
         self.monitor = loader.monitor
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Enters the region of what comes before the next step: the trainer logs, evaluates, saves, in this order."""
-        wanted = {
-            "logging": control.should_log,
-            "evaluation": control.should_evaluate,
-            "checkpoint": control.should_save or (control.should_evaluate and _saves_best(args)),
-        }
-        self._coming = [name for name, is_wanted in wanted.items() if is_wanted]
-        self._enter()
-
-    on_epoch_end = on_step_end
-
-    def on_log(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Leaves the region of logging; metrics of an evaluation are logged within it."""
-        self._leave("logging")
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Leaves the region of the evaluation."""
-        self._leave("evaluation")
-
-    def on_save(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Leaves the region of the checkpoint."""
-        self._leave("checkpoint")
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Leaves a region whose end no callback has reported."""
-        self._coming.clear()
-        self._region.close()
-
-    on_epoch_begin = on_step_begin
 
     def on_train_end(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
         """Closes the monitor that this callback has started."""
-        self._coming.clear()
-        self._region.close()
+        self._close()
+
+    def _close(self) -> None:
         if self._is_own and self.monitor is not None:
             self.monitor.close()
 
-    def _enter(self) -> None:
-        """Leaves the region that is open, and enters the next one."""
-        self._region.close()
-        if self._coming and self.monitor is not None:
-            self._region.enter_context(self.monitor.region(self._coming[0]))
 
-    def _leave(self, name: str) -> None:
-        if name in self._coming and (name != "logging" or self._coming[0] == name):
-            del self._coming[: self._coming.index(name) + 1]
-            self._enter()
-
-
-def _saves_best(args: Any) -> bool:
-    """Returns true if the trainer decides after an evaluation whether it saves."""
-    return str(getattr(args.save_strategy, "value", args.save_strategy)) == "best"
+def _without_runs(to: Any) -> Any:
+    """Returns the target of a further rank: trainers start runs of W&B and mlflow on the first one alone."""
+    if isinstance(to, list | tuple):
+        return [each for each in to if each not in ("wandb", "mlflow")]
+    return None if to in ("wandb", "mlflow") else to
 
 
 def _loader_of(dataloader: Any) -> Any:
     """Returns the `Loader` within what Accelerate has prepared."""
     inner = dataloader
-    while wrapped := vars(inner).get("base_dataloader") or vars(inner).get("dataloader"):
+    while True:
+        held = vars(inner)
+        wrapped = held.get("base_dataloader", held.get("dataloader"))
+        if wrapped is None:
+            break
         inner = wrapped  # whose class Accelerate's adapters claim to be
     if not isinstance(inner, Loader):
         msg = (

@@ -72,13 +72,12 @@ def test_steps_and_regions(tmp_path):
     assert rows.tolist() == [2] * 24
     regions = callback.monitor._run.regions.steps()
     assert {name: len(steps) for name, steps in regions.items()} == {
-        "logging": 6,
+        "logging": 7,  # the last one of the training's own figures
         "evaluation": 3,
         "checkpoint": 4,
     }
     in_regions = torch.cat([torch.from_numpy(window.steps.region_s) for window in windows])
     assert (in_regions > 0.05).sum() >= 2  # evaluations of three batches
-    assert callback._coming == []
 
 
 def test_the_best_checkpoint_is_a_region(tmp_path):
@@ -95,7 +94,7 @@ def test_gradient_accumulation_counts_batches(tmp_path):
     callback = Monitor(lambda window, _: windows.append(window))
     trainer(callback, tmp_path, gradient_accumulation_steps=3, logging_steps=1).train()
     assert sum(len(window.steps) for window in windows) == 24
-    assert len(callback.monitor._run.regions.steps()["logging"]) == 8
+    assert len(callback.monitor._run.regions.steps()["logging"]) == 9
 
 
 def test_a_run_that_goes_on_is_monitored(tmp_path):
@@ -105,6 +104,75 @@ def test_a_run_that_goes_on_is_monitored(tmp_path):
     again = trainer(callback, tmp_path, eval_strategy="no")
     again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-18"))
     assert sum(len(window.steps) for window in windows) == 6
+
+
+def test_several_evaluation_sets_are_one_region(tmp_path):
+    callback = Monitor()
+    each = trainer(callback, tmp_path)
+    each.eval_dataset = {"a": each.eval_dataset, "b": each.eval_dataset}
+    each.train()
+    regions = callback.monitor._run.regions
+    assert len(regions.steps()["evaluation"]) == 2
+    evaluations = [span for span in regions.intervals.spans("") if span.name == "evaluation"]
+    assert min(span.end_s - span.start_s for span in evaluations) > 2 * 3 * 0.02
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter({"inputs": row} for row in INPUTS)
+
+
+def test_a_stream_is_monitored(tmp_path):
+    callback = Monitor()
+    each = trainer(callback, tmp_path, max_steps=6, eval_strategy="no", dataloader_num_workers=0)
+    each.train_dataset = Stream()
+    each.train()
+    assert callback.monitor.summary().startswith("6 steps")
+
+
+@pytest.mark.parametrize("to", ["wandb", "mlflow", ["mlflow", "wandb"]])
+def test_runs_of_trackers_are_the_first_ranks(to, tmp_path):
+    callback = Monitor(to)
+    each = trainer(callback, tmp_path, eval_strategy="no")
+    each.state.is_world_process_zero = False
+    loader = each.get_train_dataloader()
+    callback.on_train_begin(each.args, each.state, each.control, train_dataloader=loader)
+    assert callback.monitor._run._targets == []
+    callback.on_train_end(each.args, each.state, each.control)
+
+
+def test_a_training_that_fails_leaves_no_monitor_to_the_next(tmp_path):
+    callback = Monitor(tmp_path / "run.jsonl")
+    each = trainer(callback, tmp_path, eval_strategy="no", max_steps=2)
+    step = each.training_step
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    each.training_step = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        each.train()
+    first = callback.monitor
+    each.training_step = step
+    each.train()
+    assert first.is_closed
+    assert callback.monitor is not first
+    assert not (tmp_path / "run.2.jsonl").exists()
+
+
+def test_a_loader_that_is_not_prepared_is_monitored(tmp_path):
+    class Bare(transformers.Trainer):
+        def get_train_dataloader(self):
+            return torch.utils.data.DataLoader(self.train_dataset, 2)
+
+    class Ours(TrainerMixin, Bare):
+        loader_options = {"memory_budget": "64MiB"}  # noqa: RUF012 (as users write it)
+
+    callback = Monitor()
+    each = trainer(callback, tmp_path, Ours, eval_strategy="no")
+    each.train()
+    assert each.get_train_dataloader().memory_budget == "64MiB"
+    assert callback.monitor.summary().startswith("22 steps")  # no batch is asked for behind the last one
 
 
 def test_a_loader_of_torch_is_refused(tmp_path):

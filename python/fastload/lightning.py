@@ -66,6 +66,15 @@ class Monitor(_pl.Callback):  # type: ignore[misc]
         for logger in trainer.loggers:
             self._open.enter_context(_as_region(monitor, "logging", logger, "log_metrics"))
 
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Gives the monitor to a loader that was made for this epoch (`reload_dataloaders_every_n_epochs`)."""
+        loader, iterator = _training(trainer)
+        if loader.monitor is None and self.monitor is not None:
+            loader.monitor = self.monitor
+            self.monitor._leave()
+            if iterator is not None:
+                self.monitor._follow(loader, iterator, 0.0)
+
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Closes the monitor that this callback has started."""
         self._open.close()
@@ -90,11 +99,11 @@ def _training(trainer: Any) -> tuple[Any, Any]:
 def _of_loggers(trainer: Any) -> Iterator[Any]:
     """Yields where the trainer's loggers write to, of the kinds that a monitor knows."""
     for logger in trainer.loggers:
-        kind = type(logger).__name__
-        if kind == "MLFlowLogger":
+        kinds = {kind.__name__ for kind in type(logger).__mro__}
+        if "MLFlowLogger" in kinds:
             if logger.run_id is not None:  # of rank 0
                 yield Mlflow(logger.run_id, logger.experiment)
-        elif kind in ("TensorBoardLogger", "WandbLogger"):
+        elif kinds & {"TensorBoardLogger", "WandbLogger"}:
             yield logger.experiment
 
 

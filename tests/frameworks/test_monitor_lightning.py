@@ -91,7 +91,10 @@ def test_steps_and_regions(tmp_path):
 def test_figures_go_to_the_trainers_loggers(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    logger = TensorBoardLogger(tmp_path)
+    class Ours(TensorBoardLogger):
+        pass
+
+    logger = Ours(tmp_path)
     callback = Monitor(every_s=0.05)
     fit(callback, loader(), tmp_path, logger=logger)
     events = EventAccumulator(logger.log_dir).Reload()
@@ -106,6 +109,29 @@ def test_a_monitor_of_the_loader_is_kept(tmp_path):
         assert callback.monitor is monitor
         assert not monitor.is_closed
         assert "evaluation" in monitor._run.regions.steps()
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_loader_made_for_each_epoch_is_monitored(num_workers, tmp_path):
+    made = []
+
+    class Reloading(Model):
+        def train_dataloader(self):
+            made.append(loader(num_workers=num_workers))
+            return made[-1]
+
+    callback = Monitor(to=None)
+    lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=3,
+        logger=False,
+        callbacks=[callback],
+        default_root_dir=tmp_path,
+        enable_progress_bar=False,
+        reload_dataloaders_every_n_epochs=1,
+    ).fit(Reloading())
+    assert len(made) == 3
+    assert callback.monitor.summary().startswith("27 steps")  # the last of each epoch has no end
 
 
 def test_a_second_fit_has_a_monitor_of_its_own(tmp_path):

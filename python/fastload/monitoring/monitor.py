@@ -141,6 +141,10 @@ class Monitor:
         """Records an iterator of a loader, which took so many seconds to start."""
         self._run.follow(loader, iterator, start_s)
 
+    def _leave(self) -> None:
+        """Records no more of the iterator that is followed: that of another loader takes its place."""
+        self._run.leave()
+
 
 def monitor(loader: Any, to: Any = None, *, every_s: float = 10.0, stall_s: float = 0.5) -> Monitor:
     """Monitors a loader, from its next iterator on.

@@ -128,6 +128,11 @@ class Run:
         if not (self._is_over or self._follows_another(loader)):
             iterator._record_spans(self._stages, self.recorder.epoch + 1)
 
+    def leave(self) -> None:
+        """Records no more of the iterator that is followed; one of another loader may follow."""
+        self._leave(self._iterator())
+        self._iterator = _gone
+
     def _follows_another(self, loader: Any) -> bool:
         """Returns true if the iterator of another loader is in the middle of an epoch."""
         is_alive = self._iterator() is not None

@@ -116,9 +116,7 @@ class Monitor(TrainerCallback):
     def is_between_regions(self) -> bool:
         """True while the monitor records and no region is open."""
         monitor = self.monitor
-        return (
-            monitor is not None and not monitor.is_closed and monitor._run.regions.depth == 0
-        )
+        return monitor is not None and not monitor.is_closed and monitor._run.regions.depth == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
         """Starts the monitor; closes that of a training that has failed.

@@ -172,7 +172,9 @@ def test_a_loader_that_is_not_prepared_is_monitored(tmp_path):
     each = trainer(callback, tmp_path, Ours, eval_strategy="no")
     each.train()
     assert each.get_train_dataloader().memory_budget == "64MiB"
-    assert callback.monitor.summary().startswith("22 steps")  # no batch is asked for behind the last one
+    assert callback.monitor.summary().startswith(
+        "22 steps"
+    )  # no batch is asked for behind the last one
 
 
 def test_a_loader_of_torch_is_refused(tmp_path):

@@ -164,7 +164,7 @@ def test_an_iterator_that_is_not_torchs_is_left_alone(caplog):
     with fastload.monitor(loader):
         for _ in range(2):
             assert list(loader) == [1, 2, 3]
-    assert caplog.text.count("not a list_iterator") == 1
+    assert caplog.text.count("iter(loader) returned a list_iterator") == 1
 
 
 def test_what_is_forgotten_ends_with_its_thread():
@@ -200,6 +200,22 @@ def test_an_error_in_the_monitor_ends_no_training(monkeypatch, caplog):
         wait_until(lambda: not threads())
         assert len(list(iterator)) == 3
         assert len(list(loader)) == 3
+    assert caplog.text.count("the monitor has failed and records nothing more") == 1
+
+
+def test_an_error_at_the_start_of_an_epoch_ends_no_training(monkeypatch, caplog):
+    def broken(*_):
+        raise ZeroDivisionError
+
+    kept, loader = Kept(), rows()
+    with fastload.monitor(loader, kept) as monitor:
+        list(loader)
+        monkeypatch.setattr(monitor_run, "sizes_of", broken)
+        assert len(list(loader)) == 3
+        assert monitor.is_closed
+        wait_until(lambda: not threads())
+        assert len(list(loader)) == 3
+    assert kept.column("number").tolist() == [0, 1, 2]
     assert caplog.text.count("the monitor has failed and records nothing more") == 1
 
 

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler
 
 import fastload
 from fastload.batching import TokenBatchSampler
@@ -194,7 +194,7 @@ def test_rows_of_every_way_of_batching(kept):
     ragged = fastload.Dataset(fastload.columns.Ragged(np.arange(offsets[-1]), offsets))
     cases = [
         (fastload.Loader(Stream(), num_workers=0, batch_size=4), [4, 4, 4]),
-        (fastload.Loader(Rows(torch.arange(3)), batch_size=None), [1, 1, 1]),
+        (fastload.Loader(Rows(torch.arange(3)), batch_size=None), [0, 0, 0]),  # unknown
         (fastload.Loader(Rows(torch.arange(7)), batch_size=3, drop_last=True), [3, 3]),
         (fastload.Loader(Rows(torch.arange(5)), batch_sampler=[[0], [1, 2, 3, 4]]), [1, 4]),
         (fastload.Loader(Rows(torch.arange(9)), batch_size=4, sampler=[1, 2, 3, 4, 5]), [4, 1]),
@@ -225,21 +225,34 @@ def test_rows_go_on_after_a_resumed_batch(kept):
     assert kept.column("rows").tolist() == [BATCH, ROWS % BATCH]
 
 
-class More(torch.utils.data.Sampler):
-    """Gives more indices than it says."""
+class Drawing(Sampler):
+    """Draws when it is asked for its length."""
 
     def __len__(self):
-        return 6
+        return int(torch.randint(6, ()))
 
     def __iter__(self):
-        return iter(range(12))
+        return iter(torch.randperm(12).tolist())
 
 
-def test_rows_of_a_sampler_that_gives_more_than_its_length_are_unknown(kept):
-    loader = fastload.Loader(Rows(torch.arange(12)), batch_size=4, sampler=More())
-    with fastload.monitor(loader, kept):
-        list(loader)
-    assert kept.column("rows").tolist() == [4, 2, 0]
+class Raising(Drawing):
+    def __len__(self):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("sampler", [Drawing(), Raising()])
+def test_a_sampler_of_the_users_is_not_asked_for_its_length(sampler, kept):
+    batches = BatchSampler(sampler, 4, drop_last=False)
+    for options in ({"sampler": sampler, "batch_size": 4}, {"batch_sampler": batches}):
+        data = torch.arange(12)
+        kept.windows.clear()
+        loader = fastload.Loader(Rows(data), num_workers=0, **options)
+        with fastload.monitor(loader, kept):
+            torch.manual_seed(3)
+            ours = list(map(torch.clone, loader))  # which asks for no length
+        torch.manual_seed(3)
+        assert_same(ours, list(map(torch.clone, DataLoader(data, **options))))
+        assert kept.column("rows").tolist() == [4, 4, 4]
 
 
 class Odd:

@@ -10,9 +10,10 @@ from typing import Any
 from torch.utils.data import IterableDataset
 
 from fastload.collate import PackCollate
+from fastload.draws.sampler import picks_batches, resumable
 from fastload.sizes import length_of
 
-__all__ = ["STAGES", "Loading", "settings_of", "sizes_of"]
+__all__ = ["STAGES", "Loading", "settings_of", "sizes_of", "steps_of"]
 
 _FALLBACKS = ("pillow_fallback_s", "torchvision_fallback_s")
 _NATIVE = {
@@ -34,6 +35,7 @@ _LEVELS = (
     "held_tasks",
     "interpreter_wait_ms",
 )
+_LISTED = (list, tuple, range)  # samplers whose length is that of a list
 _ENDLESS = 1 << 62  # samples of an epoch whose length is not known
 STAGES = ("read", "decode", "collate", "interpreter", "memory", "workers")
 
@@ -110,15 +112,28 @@ def settings_of(loader: Any) -> dict[str, Any]:
 def sizes_of(loader: Any, iterator: Any) -> tuple[int | None, int]:
     """Returns the samples of a full batch, and of an epoch that has just been started, for `Recorder.begin`."""
     if not loader._auto_collation:
-        return 1, _ENDLESS
+        return 0, _ENDLESS  # a sample may be a batch that the dataset has made
     if loader.batch_size is None:
         return 0 if isinstance(loader.collate_fn, PackCollate) else None, _ENDLESS
     if isinstance(loader.dataset, IterableDataset):
         return loader.batch_size, _ENDLESS
-    samples = length_of(loader.sampler)
+    samples = length_of(loader.sampler) if _has_known_length(loader) else None
     if samples is None:
         return loader.batch_size, _ENDLESS
     return loader.batch_size, samples - iterator._num_yielded * loader.batch_size
+
+
+def steps_of(loader: Any) -> int:
+    """Returns the batches of an epoch; 0 if unknown."""
+    return (length_of(loader) or 0) if _has_known_length(loader) else 0
+
+
+def _has_known_length(loader: Any) -> bool:
+    """Returns true unless a sampler is the user's: its `__len__` may draw or raise, and torch does not call it."""
+    sampler, is_batched = loader._index_sampler, loader._auto_collation
+    if resumable(sampler, batched=is_batched) is not None or type(sampler) in _LISTED:
+        return True
+    return is_batched and picks_batches(sampler) and type(sampler.sampler) in _LISTED
 
 
 def _numbers(counters: Callable[[], Mapping[str, Any]] | None) -> Mapping[str, float]:

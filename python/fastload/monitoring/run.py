@@ -24,7 +24,7 @@ from fastload.monitoring.detect import Context, History, Standing, drift_of, fin
 from fastload.monitoring.figures import StepFigures, Totals
 from fastload.monitoring.host import Host, Stops
 from fastload.monitoring.intervals import Collections, Regions
-from fastload.monitoring.loading import Loading, settings_of, sizes_of
+from fastload.monitoring.loading import Loading, settings_of, sizes_of, steps_of
 from fastload.monitoring.process import Footprint
 from fastload.monitoring.record import Finding, Steps, Window, ahead_ns
 from fastload.monitoring.shortage import Shortage
@@ -32,13 +32,13 @@ from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.stages import NAMES, StageSpans
 from fastload.monitoring.steps import Accelerator, Recorder
 from fastload.monitoring.trace import Recent, write_trace
-from fastload.sizes import length_of
 
 __all__ = ["Run"]
 
 _log = logging.getLogger("fastload")
 
 _EXIT_S = 4.0  # longest wait for the thread, which waits half of that for the sinks
+_FAILED = "the monitor has failed and records nothing more"
 _IN_EFFECT = ("workers", "depth", "fds", "fd_limit")  # figures that a summary lists as settings
 
 
@@ -86,16 +86,25 @@ class Run:
         self._pid = os.getpid()
 
     def follow(self, loader: Any, iterator: Any, start_s: float) -> None:
-        """Records the steps of an iterator that has just been started.
+        """Records the steps of an iterator that has just been started; an error ends the monitor.
 
         Args:
             loader: Its loader.
             iterator: The iterator; one that is not the library's is not recorded.
             start_s: Seconds that starting it took.
         """
+        try:
+            self._follow(loader, iterator, start_s)
+        except Exception:
+            _log.exception(_FAILED)
+            self.end()
+            self._leave(iterator)
+
+    def _follow(self, loader: Any, iterator: Any, start_s: float) -> None:
         if not hasattr(iterator, "_record_steps"):
             kind = type(iterator).__name__
-            self._log_once("kind", "a monitor records fastload's iterators, and not a %s", kind)
+            message = "the monitor records nothing: iter(loader) returned a %s, not an iterator of fastload"
+            self._log_once("kind", message, kind)
             return
         if self._follows_another(loader):
             message = "a monitor follows one loader at a time: a second one is not recorded"
@@ -110,7 +119,7 @@ class Run:
         with self._lock:
             self._loader, self._iterator = weakref.ref(loader), weakref.ref(iterator)
             self._loading.begin(loader)
-        self._epoch_steps = length_of(loader) or 0
+        self._epoch_steps = steps_of(loader)
         self.recorder.begin(
             start_s,
             *sizes_of(loader, iterator),
@@ -140,7 +149,7 @@ class Run:
 
     def _leave(self, iterator: Any) -> None:
         """Records no more of an iterator, if there is one."""
-        if iterator is not None:
+        if hasattr(iterator, "_record_steps"):
             iterator._record_steps(None)
         if hasattr(iterator, "_record_spans"):
             iterator._record_spans(None, 0)
@@ -217,8 +226,9 @@ class Run:
         self._collections.start()
         if self._targets:
             self._writer = sinks.Writer(self._targets, self._settings)
-        self._thread = threading.Thread(target=self._loop, name="fastload monitor", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._loop, name="fastload monitor", daemon=True)
+        thread.start()
+        self._thread = thread
         atexit.register(self.close)  # before the finalizers of the sinks
 
     def _loop(self) -> None:
@@ -237,7 +247,7 @@ class Run:
                 due_s, asleep_s = min(window_s, look_s), time.monotonic()
             self._look()
         except Exception:  # a monitor must not end a training
-            _log.exception("the monitor has failed and records nothing more")
+            _log.exception(_FAILED)
         finally:
             self._ending.set()
             self._collections.close()

@@ -313,12 +313,14 @@ def test_windows_follow_each_other_without_a_gap():
 
 def test_each_finding_is_logged_once(monkeypatch, caplog):
     finding = Finding("stall", "it stalls", "5 s", 3, 1.0, 0.1, "Look.", "own code")
-    monkeypatch.setattr(monitor_run, "findings", lambda *_: [finding])
+    other = Finding("stall", "it waits", "5 s", 3, 1.0, 0.1, "Look.", "own code", number=1)
+    monkeypatch.setattr(monitor_run, "findings", lambda *_: [finding, other])
     loader = rows()
     with fastload.monitor(loader, every_s=0.01) as monitor:
         for _ in range(5):
             list(loader)
             time.sleep(0.02)
     assert caplog.messages.count("it stalls (5 s). Look.") == 1
-    assert monitor.findings() == [finding]
+    assert caplog.messages.count("it waits (5 s). Look.") == 1
+    assert monitor.findings() == [finding, other]
     assert "it stalls (5 s). Look." in monitor.summary()

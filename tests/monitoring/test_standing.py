@@ -47,3 +47,24 @@ def test_a_file_has_it_once(tmp_path):
     assert len(run.findings) == 1
     assert run.findings[0].since_step == 0
     assert "0.29 s" in run.findings[0].what
+
+
+def test_findings_of_one_owner_have_numbers_of_their_own(tmp_path):
+    standing, sink = Standing(), JsonLines(tmp_path / "run.jsonl")
+    sink.start({})
+    words = (
+        "the memory grows by 2 kB per batch",
+        "the number of threads grows by 2 per 1,000 batches",
+    )
+    for number in range(3):
+        two = [finding("growth", what=what, since_step=0) for what in words[:: (-1) ** number]]
+        sink.write(window(number), standing.look(two, window(number).step))
+    later = finding("growth", what=words[0], since_step=900)  # it was over
+    sink.write(window(100), standing.look([later], 1000))
+    sink.close()
+    run = RunFile(tmp_path / "run.jsonl").run
+    assert {number: found.what for number, found in run.findings.items()} == {
+        **dict(enumerate(words)),
+        2: words[0],
+    }
+    assert run.last_steps == {0: 29, 1: 29, 2: 1009}

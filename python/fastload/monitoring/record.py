@@ -97,6 +97,7 @@ class Finding:
         advice: One sentence.
         owner: `"data"`, `"own code"`, `"garbage collection"`, `"checkpoint"`, `"sink"`, `"machine"` or
             `"unknown"`.
+        number: Number of the finding in the run, from 0; the same while it holds.
     """
 
     kind: str
@@ -107,6 +108,7 @@ class Finding:
     cost_s: float
     advice: str
     owner: str
+    number: int = 0
 
 
 def ahead_ns(clock: Callable[[], int]) -> int:

@@ -20,7 +20,7 @@ import torch
 from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
 from fastload.monitoring.accelerator import Cuda
-from fastload.monitoring.detect import Context, History, Standing, drift_of, findings
+from fastload.monitoring.detect import Context, History, Standing, drift_of, findings, sentence_of
 from fastload.monitoring.figures import StepFigures, Totals
 from fastload.monitoring.host import Host, Stops
 from fastload.monitoring.intervals import Collections, Regions
@@ -265,7 +265,7 @@ class Run:
         self.window, self.findings = window, found
         for finding in found:
             words = finding.what, finding.evidence, finding.advice
-            self._log_once((finding.kind, finding.owner), "%s (%s). %s", *words)
+            self._log_once((finding.kind, sentence_of(finding)), "%s (%s). %s", *words)
         if self._writer is not None:
             self._writer.put(window, found)
 

@@ -4,7 +4,7 @@
 detectors themselves are pure functions of arrays: no clock, no thread, no file.
 """
 
-from fastload.monitoring.detect.findings import Standing, drift_of, findings
+from fastload.monitoring.detect.findings import Standing, drift_of, findings, sentence_of
 from fastload.monitoring.detect.history import Context, History
 
-__all__ = ["Context", "History", "Standing", "drift_of", "findings"]
+__all__ = ["Context", "History", "Standing", "drift_of", "findings", "sentence_of"]

@@ -16,7 +16,7 @@ from fastload.monitoring.detect.pause_findings import pause_findings
 from fastload.monitoring.detect.pauses import LONG_S, LONG_STEPS
 from fastload.monitoring.record import Finding
 
-__all__ = ["Standing", "drift_of", "findings"]
+__all__ = ["Standing", "drift_of", "findings", "sentence_of"]
 
 _VARIES = re.compile(r"(?<!every )\b\d[\d.,]*")  # all numbers in a sentence, except a period
 
@@ -57,14 +57,20 @@ def open_waits(history: History) -> list[Finding]:
     ]
 
 
+def sentence_of(finding: Finding) -> str:
+    """Returns what a finding says, without the numbers that vary while it holds."""
+    return _VARIES.sub("", finding.what)
+
+
 class Standing:
-    """Gives each finding the beginning that it had when it was first made.
+    """Gives each finding the beginning and the number that it had when it was first made.
 
     Detectors look at the latest steps alone, so the beginning that they see moves on while a finding holds.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str, int], tuple[Finding, int]] = {}
+        self._count = 0
 
     def look(self, findings: Sequence[Finding], step: int) -> list[Finding]:
         """Returns the findings of a window, whose last step this is, with their beginnings.
@@ -73,11 +79,16 @@ class Standing:
         """
         found, seen = [], dict[tuple[str, str, str], int]()
         for finding in findings:
-            what = finding.kind, finding.owner, _VARIES.sub("", finding.what)
+            what = finding.kind, finding.owner, sentence_of(finding)
             seen[what] = place = seen.get(what, -1) + 1
-            before, held = self._known.get((*what, place), (finding, -1))
-            if before.since_step < finding.since_step <= held:
-                finding = replace(finding, since_step=before.since_step, since_s=before.since_s)
+            before, held = self._known.get((*what, place), (None, 0))
+            if before is None or finding.since_step > max(held, before.since_step):
+                before = replace(finding, number=self._count)
+                self._count += 1
+            first = min(before, finding, key=lambda one: one.since_step)
+            finding = replace(
+                finding, number=before.number, since_step=first.since_step, since_s=first.since_s
+            )
             self._known[*what, place] = finding, step
             found.append(finding)
         return found

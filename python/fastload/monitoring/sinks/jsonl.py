@@ -3,8 +3,7 @@
 Format: one JSON object per line, with a `kind`:
 
 - `start`: `version`, `time_s`, `pid`, `rank`, `host`, and the loader's settings as `loader`;
-- `finding`: the fields of a `Finding`, its kind as `finding`, and its `number` in the run; written when it is first made
-  and when it changes;
+- `finding`: the fields of a `Finding`, its kind as `finding`; written when it is first made and when it changes;
 - `window`: the fields of a `Window`, of whose steps at most 256 are kept, and as `findings` the numbers of those that hold;
 - `end`: `time_s` and `summary`.
 
@@ -62,7 +61,7 @@ class JsonLines(Sink):
         self.name = os.fspath(path)
         self._rank = rank
         self._is_started = False
-        self._written: dict[tuple[str, str, int], tuple[int, Finding]] = {}
+        self._written: dict[int, Finding] = {}  # by number
         # No buffer: what a forked child inherits of one would be written twice.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._close = weakref.finalize(self, _close, self._file, path.resolve())
@@ -86,7 +85,11 @@ class JsonLines(Sink):
 
     def write(self, window: Window, findings: Sequence[Finding]) -> None:
         """Writes the findings that are new or have changed, then the window."""
-        standing = [self._number_of(finding) for finding in findings]
+        for finding in findings:
+            if self._written.get(finding.number) != finding:
+                self._written[finding.number] = finding
+                values = asdict(finding)
+                self._line({"kind": "finding", "finding": values.pop("kind"), **values})
         self._line(
             {
                 "kind": "window",
@@ -95,22 +98,10 @@ class JsonLines(Sink):
                 "monotonic_s": window.monotonic_s,
                 "rank": window.rank,
                 "scalars": dict(window.scalars),
-                "findings": standing,
+                "findings": [finding.number for finding in findings],
             },
             window.steps,
         )
-
-    def _number_of(self, finding: Finding) -> int:
-        """Writes a finding that is new or has changed; returns its number."""
-        key = finding.kind, finding.owner, finding.since_step
-        number, written = self._written.get(key, (len(self._written), None))
-        if written != finding:
-            self._written[key] = number, finding
-            values = asdict(finding)
-            self._line(
-                {"kind": "finding", "number": number, "finding": values.pop("kind"), **values}
-            )
-        return number
 
     def close(self, summary: str = "") -> None:
         """Writes the line that ends a run that was begun, and closes the file."""

@@ -135,7 +135,26 @@ def test_a_region_ends_with_its_error():
         raise KeyError
     assert regions.depth == 0
     assert len(regions.intervals.latest()[0]) == 1
-    assert regions.steps() == {"checkpoint": [0]}
+    assert numbers(regions) == {"checkpoint": [0]}
+
+
+def numbers(regions):
+    return {name: [step for step, _ in ran] for name, ran in regions.steps().items()}
+
+
+def test_each_region_of_a_step_has_its_own_time():
+    regions = Regions(Recorder())
+    with regions.region("logging"):
+        pass
+    with regions.region("evaluation"):
+        with regions.region("logging"):
+            time.sleep(0.01)
+        with regions.region("evaluation"):  # counts once
+            time.sleep(0.01)
+    assert numbers(regions) == {"logging": [0, 0], "evaluation": [0]}
+    (_, before_s), (_, within_s) = regions.steps()["logging"]
+    ((_, whole_s),) = regions.steps()["evaluation"]
+    assert before_s < 0.01 <= within_s <= whole_s - 0.01
 
 
 def test_regions_of_other_threads_take_no_time_of_the_training():
@@ -155,7 +174,7 @@ def test_regions_of_other_threads_take_no_time_of_the_training():
     assert regions.steps() == {}
     with regions.region("checkpoint"):
         assert regions.depth == 1
-    assert regions.steps() == {"checkpoint": [0]}
+    assert numbers(regions) == {"checkpoint": [0]}
 
 
 def test_names_of_regions_are_bounded():

@@ -113,17 +113,21 @@ class Regions:
 
     Attributes:
         intervals: The outermost regions, of the thread that takes the batches.
-        depth: Regions that are open now in that thread.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self.intervals = Intervals()
-        self.depth = 0
         self._recorder = recorder
-        self._steps: dict[str, deque[int]] = {}
+        self._open: list[str] = []
+        self._steps: dict[str, deque[tuple[int, float]]] = {}
 
-    def steps(self) -> Mapping[str, list[int]]:
-        """Returns the numbers of the latest steps with a region, by its name."""
+    @property
+    def depth(self) -> int:
+        """The number of regions that are open now in the thread that takes the batches."""
+        return len(self._open)
+
+    def steps(self) -> Mapping[str, list[tuple[int, float]]]:
+        """Returns the steps of the latest regions and their seconds, by name; regions within others count, too."""
         return {name: list(steps) for name, steps in self._steps.items()}
 
     @contextlib.contextmanager
@@ -134,12 +138,15 @@ class Regions:
             return
         if name not in self._steps and len(self._steps) >= _NAMES:
             name = "other"
-        self._steps.setdefault(name, deque(maxlen=_STEPS)).append(self._recorder.count)
-        began_s = time.monotonic()
-        self.depth += 1
+        noted = self._steps.setdefault(name, deque(maxlen=_STEPS))
+        step, began_s = self._recorder.count, time.monotonic()
+        self._open.append(name)
         try:
             yield
         finally:
-            self.depth -= 1
-            if self.depth == 0:
-                self.intervals.add(began_s, time.monotonic(), name)
+            self._open.pop()
+            ended_s = time.monotonic()
+            if name not in self._open:
+                noted.append((step, ended_s - began_s))
+            if not self._open:
+                self.intervals.add(began_s, ended_s, name)

@@ -5,8 +5,8 @@ import pytest
 
 from fastload.monitoring.detect import History, drift_of, findings
 
-from .recorded import healthy
-from .troubles import HEALTHY, TROUBLES
+from .recorded import healthy, with_pauses
+from .troubles import HEALTHY, TROUBLES, every, known
 
 
 @pytest.mark.parametrize("name", TROUBLES)
@@ -53,6 +53,17 @@ def test_cost_and_since_of_a_period():
     assert found.cost_s == pytest.approx(1.2 / 30, rel=0.05)
     assert found.since_step % 30 == 29
     assert found.what.endswith("in optimal_sequence_search (search.py:41)")
+
+
+def test_regions_of_one_step_are_charged_their_own_time():
+    at = every(100)
+    seconds = {"logging": 0.001, "evaluation": 60.0, "checkpoint": 3.0}
+    ran = {name: [(step, each_s) for step in at.tolist()] for name, each_s in seconds.items()}
+    run = with_pauses(healthy(1), at, sum(seconds.values()), of="region_s")
+    _, now, _ = known(run, regions=ran).replay()
+    (found,) = now
+    assert found.what == "every 100 steps the region 'checkpoint' takes 3 s"
+    assert found.cost_s == pytest.approx(3.0 / 100, rel=0.05)
 
 
 def test_since_of_a_jump():

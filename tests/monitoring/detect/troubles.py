@@ -99,7 +99,7 @@ def _fading(seed: int) -> Recorded:
 def _checkpoint(seed: int) -> Recorded:
     at = every(100)
     run = with_pauses(healthy(seed), at, 3.0, of="region_s")
-    return known(run, regions={"checkpoint": at.tolist()})
+    return known(run, regions={"checkpoint": [(step, 3.0) for step in at.tolist()]})
 
 
 def _late_workers(seed: int) -> Recorded:
@@ -295,7 +295,7 @@ def _story(seed: int) -> Recorded:
 def _evaluation(seed: int) -> Recorded:
     at = every(1000)
     run = with_pauses(healthy(seed), at, 60.0, of="region_s")
-    return known(run, regions={"evaluation": at.tolist()})
+    return known(run, regions={"evaluation": [(step, 60.0) for step in at.tolist()]})
 
 
 def _harmless_waits(seed: int) -> Recorded:

@@ -5,7 +5,7 @@ the levels of the windows, and the least memory of each minute. `add` copies; it
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -63,8 +63,8 @@ class Context:
     workers: int = 0
     prefetch: int = 0  # batches that the loader is ahead
     epoch_steps: int = 0  # 0 if unknown
-    # step numbers at which each named region ran
-    regions: Mapping[str, list[int]] = field(default_factory=dict)
+    # steps in which each named region ran, and its seconds
+    regions: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
     # by step: the function where the stack was sampled, and the library that logs which it had called; or empty
     functions: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 

@@ -199,13 +199,14 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
 def _regions(context: Context, steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     """Returns a finding for each named region that takes 2 % of the time, unless it evaluates the model."""
     found = []
-    for name, numbers in context.regions.items():
+    for name, ran in context.regions.items():
         lowered = name.lower()
         if any(word in lowered for word in _EVALUATION):
             continue
-        is_in = np.isin(steps["number"], numbers) & (steps["region_s"] > 0)
+        numbers, seconds = np.array(ran, np.float64).reshape(-1, 2).T
+        is_in = np.isin(steps["number"], numbers)
         times = int(is_in.sum())
-        lost_s = float(steps["region_s"][is_in].sum())
+        lost_s = float(seconds[np.isin(numbers, steps["number"])].sum())
         if times < _LEAST_STALLS or lost_s < _LEAST_SHARE * whole_s:
             continue
         at = steps["number"][is_in]

@@ -168,7 +168,7 @@ def _findings(run: Run) -> Iterator[RenderableType]:
         more = f"{costs}since step {finding.since_step:,}; {finding.evidence}\n"
         yield Padding(Text.assemble(more, (finding.advice, "green")), (0, 0, 0, 2))
     if not standing:
-        yield Text("\nNothing is wrong.", style="green")
+        yield Text("\nNo findings.", style="green")
     if past:
         yield Text(f"{counted(past, 'finding')} no longer hold{'s' * (past == 1)}.")
 

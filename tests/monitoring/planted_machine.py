@@ -30,7 +30,7 @@ def compute(*_: Any) -> None:
 
 @planted(
     "another program takes the CPUs from step 1000 on",
-    finds("jump", "machine", "since step ", "and the machine slows it (no CPU was free for "),
+    finds("jump", "machine", "since step ", "because the machine slows it (no CPU was free for "),
     slow=True,
 )
 def _neighbour() -> Iterator[Training]:
@@ -122,7 +122,7 @@ def _swapping() -> Iterator[Training]:
         "jump",
         "machine",
         "since step ",
-        "and the machine slows it (files read again that the page cache had)",
+        "because the machine slows it (files read again that the page cache had)",
     ),
 )
 def _refaults() -> Iterator[Training]:

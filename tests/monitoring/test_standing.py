@@ -26,6 +26,14 @@ def test_the_beginning_does_not_move_on():
     assert since(standing, 600, period(300)) == [(300, 300.0)]  # more is known of it
 
 
+def test_a_finding_is_the_same_in_another_unit():
+    standing = Standing()
+    for step, pause in enumerate(["950 ms", "1.02 s", "2 min 5 s", "3 h 20 min", "2 days 6 h"]):
+        what = f"every 30 steps the training pauses for {pause}, in search (train.py:8)"
+        (found,) = standing.look([finding(what=what, since_step=step)], step + 1)
+        assert (found.number, found.since_step) == (0, 0)
+
+
 def test_different_findings_are_told_apart():
     standing = Standing()
     two = [period(9), period(59, every=100), finding("stall", since_step=3, owner="data")]

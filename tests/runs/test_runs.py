@@ -220,14 +220,14 @@ def test_top_shows_figures_and_findings(run, tmp_path):
     (line,) = [line for line in text.splitlines() if line.startswith("samples per second")]
     assert "1,019/s" in line
     assert "▁▁▂▂▂▃▃▄▄▄▅▅▅▆▆▇▇▇██" in line
-    assert "Nothing is wrong." in text
+    assert "No findings." in text
     assert "2 findings no longer hold." in text
     text = printed(record(tmp_path / "run.jsonl", 13, ended=False))
     assert "● every 30 steps the training pauses" in text
     assert "costs 40 ms per step, since step 29; 12 stalls" in text
     assert "Call search less often" in text
     assert text.index("every 30") < text.index("memory grows by <100 B>")
-    assert "Nothing is wrong" not in text
+    assert "No findings." not in text
     for width in (80, 140):  # no figure takes two lines, and none is cut
         assert len(printed(run, width).splitlines()) == len(printed(run).splitlines())
         assert "…" not in printed(run, width)

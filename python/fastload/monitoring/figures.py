@@ -104,5 +104,5 @@ class Totals:
             *(f"{each.what} ({each.evidence}). {each.advice}" for each in findings),
         ]
         if not findings:
-            lines.append("nothing conspicuous")
+            lines.append("No findings.")
         return "\n".join(line for line in lines if line)

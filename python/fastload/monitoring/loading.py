@@ -41,9 +41,14 @@ STAGES = ("read", "decode", "collate", "interpreter", "memory", "workers")
 
 
 class Loading:
-    """Turns the counters of a loader into figures of windows."""
+    """Turns the counters of a loader into figures of windows.
+
+    Attributes:
+        is_native: True if native code made the batches of the last window.
+    """
 
     def __init__(self) -> None:
+        self.is_native = False
         self._counters: Callable[[], Mapping[str, Any]] | None = None
         self._before: dict[str, float] = {}
         self._passed = dict.fromkeys(_SUMS, 0.0)
@@ -82,6 +87,7 @@ class Loading:
             wait_s: Seconds that the steps waited, in all.
         """
         stats = loader.stats()
+        self.is_native = "read_s" in stats
         self.count()
         passed, self._passed = self._passed, dict.fromkeys(_SUMS, 0.0)
         figures = {name: float(stats[name]) for name in _LEVELS if name in stats}

@@ -311,6 +311,7 @@ class Run:
         """Returns the detectors' data besides the windows."""
         return Context(
             workers=int(window.scalars.get("workers", 0)),
+            is_native=self._loading.is_native,
             prefetch=int(window.scalars.get("depth", 0)),
             epoch_steps=self._epoch_steps,
             regions=self.regions.steps(),

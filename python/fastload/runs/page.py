@@ -25,7 +25,7 @@ _SLOWEST = 10  # steps listed
 _NEARLY = (
     0.7  # of a unit, from which it is used: an axis to 1 s is easier to read than one to 1,000 ms
 )
-_NOTHING = "Nothing was found wrong."
+_NOTHING = "No findings."
 
 
 def page(files: Sequence[RunFile]) -> str:
@@ -125,7 +125,12 @@ def _charts(run: Run) -> Iterator[Chart]:
             (("%", 0.01),),
             ("wait_share",),
         ),
-        ("Settings", "As the tuner set them.", (("workers, batches", 1.0),), ("workers", "depth")),
+        (
+            "Settings",
+            "Workers and batches ahead in each window.",
+            (("workers, batches", 1.0),),
+            ("workers", "depth"),
+        ),
         ("Memory", "By kind.", _SIZES, _memory(run)),
     ):
         values = (each.scalars.get(name, 0.0) for each in run.whole_windows() for name in names)

@@ -66,6 +66,15 @@ def test_regions_of_one_step_are_charged_their_own_time():
     assert found.cost_s == pytest.approx(3.0 / 100, rel=0.05)
 
 
+@pytest.mark.parametrize("is_native", [False, True])
+def test_late_epochs_are_not_blamed_on_workers_where_there_are_none(is_native):
+    run = with_pauses(healthy(1, epoch_steps=40), np.arange(0, 7200, 40), 10.0, of="wait_s")
+    _, now, _ = known(run, is_native=is_native).replay()
+    (found,) = [each for each in now if "epoch" in each.what]
+    assert found.what == "at each start of an epoch the first batches are late by 15 s"
+    assert ("persistent_workers" in found.advice) != is_native
+
+
 def test_since_of_a_jump():
     _, now, _ = TROUBLES["own code, +15 % from a step on"].make(0).replay()
     (found,) = now
@@ -77,7 +86,7 @@ def test_when_memory_ends():
     _, now, _ = TROUBLES["reference counts in workers"].make(0).replay()
     (found,) = now
     # 30 GB at 3 kB per batch are 10^7 batches of 51 ms
-    assert "; it ends in 6 days" in found.what
+    assert "; at this rate the limit of memory is reached in 6 days" in found.what
 
 
 def test_a_period_that_ended_is_no_finding():

@@ -207,7 +207,7 @@ TROUBLES = {
         _late_workers, "period", "data", "the period is the number of workers"
     ),
     "eight workers, every 8th batch a little late": Trouble(
-        _slightly_late, "period", "data", "every 8 steps the batch is late by 0.0"
+        _slightly_late, "period", "data", "every 8 steps the batch is late by 94"
     ),
     "the prefetch window, fading": Trouble(
         _fading, "period", "data", "the batches that the loader is ahead"

@@ -45,7 +45,7 @@ class Drift:
             return f"The steps get longer: {self.change:+.1%} {over}, {bounds}."
         if not self.high - self.low <= _MOST_UNCERTAIN:
             return f"Too little is known of drift: {self.change:+.1%} {over}, {bounds}."
-        usually = f"a step usually takes {self.usual_s:.3g} s"
+        usually = f"a step usually takes {duration(self.usual_s)}"
         if self.low > 0.0 and self.change >= _LEAST_CHANGE:
             return f"Perhaps a drift, too small to be sure: {self.change:+.1%} {over}, {bounds}."
         if self.high < 0.0:

@@ -15,10 +15,13 @@ from fastload.monitoring.detect.level_findings import drift_of, level_findings
 from fastload.monitoring.detect.pause_findings import pause_findings
 from fastload.monitoring.detect.pauses import LONG_S, LONG_STEPS
 from fastload.monitoring.record import Finding
+from fastload.units import duration
 
 __all__ = ["Standing", "drift_of", "findings", "sentence_of"]
 
-_VARIES = re.compile(r"(?<!every )\b\d[\d.,]*")  # all numbers in a sentence, except a period
+_VARIES = re.compile(
+    r"(?<!every )\b\d[\d.,]*(?: (?:µs|ms|s|min|h|days|[kMGT]?B)\b)?(?: \d+ (?:s|min|h)\b)?"
+)  # all numbers in a sentence with their units, except a period
 
 
 def findings(history: History, context: Context | None = None) -> list[Finding]:
@@ -46,8 +49,8 @@ def open_waits(history: History) -> list[Finding]:
     return [
         Finding(
             kind="stall",
-            what=f"step {step} has waited {waited_s:.3g} s for its batch, which has not come",
-            evidence=f"a usual step takes {usual_s:.3g} s",
+            what=f"step {step} has waited {duration(waited_s)} for its batch, which has not come",
+            evidence=f"a usual step takes {duration(usual_s)}",
             since_step=step,
             since_s=float(history.scalar("monotonic_s")[-1]) - waited_s,
             cost_s=waited_s / max(step, 1),

@@ -80,7 +80,11 @@ _WORDS = {
     ),
 }
 """By figure: the kind of the finding, its subject, its owner, the advice."""
-_LIMITS = {"fds": "fd_limit", "cuda_allocated_bytes": "cuda_limit_bytes"}
+_LIMITS = {
+    "fds": ("fd_limit", "the limit of open files"),
+    "cuda_allocated_bytes": ("cuda_limit_bytes", "the limit of CUDA memory"),
+}
+"""By figure: the scalar that it cannot exceed, and its name."""
 _HOST_MEMORY = ("rss_bytes", "children_written_bytes", "pinned_bytes")
 
 
@@ -206,7 +210,10 @@ def _finding(history: History, name: str, found: Growth) -> Finding:
             f"95 % bounds {1000 * found.low:.3g} to {1000 * found.high:.3g}; now {found.now:.0f}"
         )
     seconds = found.batches_to(_limit(history, name, found.now)) * history.usual_s
-    ends = f"; it ends in {_hours(seconds)}" if math.isfinite(seconds) else ""
+    limit = _LIMITS[name][1] if name in _LIMITS else "the limit of memory"
+    ends = ""
+    if math.isfinite(seconds):
+        ends = f"; at this rate {limit} is reached in {_hours(seconds)}"
     return Finding(
         kind=kind,
         what=what + ends,
@@ -223,7 +230,7 @@ def _limit(history: History, name: str, now: float) -> float:
     """Returns the value at which a figure ends; infinity if it is unknown."""
     if name in _HOST_MEMORY:
         return now + _newest(history, "free_bytes")
-    return _newest(history, _LIMITS.get(name, ""))
+    return _newest(history, _LIMITS[name][0]) if name in _LIMITS else math.inf
 
 
 def _newest(history: History, name: str) -> float:

@@ -61,6 +61,7 @@ class Context:
     """The monitor's data of the run beside its steps."""
 
     workers: int = 0
+    is_native: bool = False  # the workers are threads of native code
     prefetch: int = 0  # batches that the loader is ahead
     epoch_steps: int = 0  # 0 if unknown
     # steps in which each named region ran, and its seconds

@@ -11,6 +11,7 @@ from fastload.monitoring.detect.estimates import is_usually
 from fastload.monitoring.detect.history import TEN_MINUTES, History
 from fastload.monitoring.detect.jumps import Jump, jump
 from fastload.monitoring.record import Finding
+from fastload.units import duration
 
 __all__ = ["Starvation", "drift_of", "level_findings", "starvation"]
 
@@ -58,7 +59,10 @@ _SLOWING = {
 _STAGES = {
     "read": ("reading", "Keep the files on faster storage, or pack them into larger ones."),
     "decode": ("decoding and transforms", "Store the images at the size you train on."),
-    "collate": ("collation", "Samples of one shape need no padding."),
+    "collate": (
+        "collation",
+        "Batch samples of similar length (max_tokens), or store them in one shape.",
+    ),
     "interpreter": ("Python code in the loader", "See explain(loader) for what could be native."),
     "memory": ("memory", "Raise memory_budget, or use smaller batches."),
     "workers": ("workers", "Use more workers, or let num_workers choose."),
@@ -131,7 +135,7 @@ def _jumped(history: History, levels: Levels, found: Jump) -> Finding:
         kind="jump",
         what=f"since step {levels['step'][index - 1] + 1:.0f} a step takes {found.change:.0%} longer, "
         f"{_WHERE[owner]}{beside}",
-        evidence=f"{found.before:.3g} s before, {found.after:.3g} s after, {deviations}",
+        evidence=f"{duration(found.before)} before, {duration(found.after)} after, {deviations}",
         since_step=int(levels["step"][index - 1]) + 1,
         since_s=float(levels["time_s"][index - 1]),
         cost_s=added_s,
@@ -160,7 +164,7 @@ def _drifted(history: History, found: Drift) -> Finding:
 _WHERE = {
     "data": "waiting for batches",
     "own code": "in the training's own code",
-    "machine": "and the machine slows it",
+    "machine": "because the machine slows it",
 }
 _SLOWER_ADVICE = {
     "data": "Look at stats(): which stage takes longer than before.",

@@ -14,6 +14,7 @@ from fastload.monitoring.detect.pauses import (
     stall_periods,
 )
 from fastload.monitoring.record import Finding
+from fastload.units import duration
 
 __all__ = ["pause_findings"]
 
@@ -82,7 +83,7 @@ def pause_findings(history: History, context: Context) -> list[Finding]:
     found += _regions(context, steps, whole_s)
     if not any(one.owner == "garbage collection" for one in found):
         found += _collection(steps, whole_s)
-    found += _borders(steps, whole_s)
+    found += _borders(context, steps, whole_s)
     return found
 
 
@@ -118,8 +119,8 @@ def _periods(
             Finding(
                 kind="period",
                 what=f"every {when} {_takes(owner, period.excess_s)}{place}",
-                evidence=f"{period.count} times, {pause:.1f} times a usual step of {usual_s:.3g} s, "
-                f"{period.trend}; chance {period.p:.0e}",
+                evidence=f"{period.count} times, {pause:.1f} times a usual step of {duration(usual_s)}, "
+                f"{period.trend}; probability by chance {period.p:.0e}",
                 since_step=int(number[hits[0]]),
                 since_s=float(stalls["end_s"][hits[0]]),
                 cost_s=cost_s,
@@ -180,13 +181,13 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
     owner, place = _cause(history, context, single)
     is_one = len(excess) == 1
     many = f"step {single['number'][0]:.0f}" if is_one else f"{len(excess)} steps"
-    took = f"took {'' if is_one else 'up to '}{longest_s:.3g} s longer"
+    took = f"took {'' if is_one else 'up to '}{duration(longest_s)} longer"
     return [
         Finding(
             kind="stall",
             what=f"{many} {took}: {_BLAME[owner]}{place}",
-            evidence=f"{lost_s:.3g} s in all, {lost_s / max(span_s, lost_s):.1%} of the time; a usual step "
-            f"takes {history.usual_s:.3g} s",
+            evidence=f"{duration(lost_s)} in all, {lost_s / max(span_s, lost_s):.1%} of the time; a usual step "
+            f"takes {duration(history.usual_s)}",
             since_step=int(single["number"][0]),
             since_s=float(single["end_s"][0]),
             cost_s=lost_s / len(steps["number"]),
@@ -216,7 +217,7 @@ def _regions(context: Context, steps: dict[str, Floats], whole_s: float) -> list
         found.append(
             Finding(
                 kind="period",
-                what=f"every {gap} steps the region {name!r} takes {lost_s / times:.3g} s",
+                what=f"every {gap} steps the region {name!r} takes {duration(lost_s / times)}",
                 evidence=f"{times} times, {lost_s / whole_s:.1%} of the time",
                 since_step=int(at[0]),
                 since_s=float(steps["end_s"][is_in][0]),
@@ -238,7 +239,7 @@ def _collection(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
         Finding(
             kind="stall",
             what=f"garbage collection takes {lost_s / whole_s:.0%} of the time",
-            evidence=f"{int(is_in.sum())} of {len(is_in)} steps, {lost_s:.3g} s",
+            evidence=f"{int(is_in.sum())} of {len(is_in)} steps, {duration(lost_s)}",
             since_step=int(steps["number"][is_in][0]),
             since_s=float(steps["end_s"][is_in][0]),
             cost_s=lost_s / len(is_in),
@@ -248,7 +249,7 @@ def _collection(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     ]
 
 
-def _borders(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
+def _borders(context: Context, steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     """Returns the finding that the first batches of epochs are waited for 5 % of the time or more."""
     border = steps["border"] > 0
     starts = int((np.diff(steps["epoch"]) > 0).sum())
@@ -262,12 +263,14 @@ def _borders(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     return [
         Finding(
             kind="period",
-            what=f"at each start of an epoch the first batches are late by {lost_s / starts:.3g} s",
+            what=f"at each start of an epoch the first batches are late by {duration(lost_s / starts)}",
             evidence=f"{starts} epochs, {lost_s / whole_s:.1%} of the time",
             since_step=int(steps["number"][at]),
             since_s=float(steps["end_s"][at]),
             cost_s=lost_s / len(border),
-            advice="Keep the workers (persistent_workers=True), or make epochs longer.",
+            advice="Make epochs longer."
+            if context.is_native
+            else "Keep the workers (persistent_workers=True), or make epochs longer.",
             owner="data",
         )
     ]
@@ -295,8 +298,8 @@ def _late_batches(steps: dict[str, Floats], period: Period, context: Context) ->
             kind="period",
             what=f"every {period.steps} steps {_takes('data', period.excess_s)}"
             + _loader_period(period.steps, context),
-            evidence=f"mean of {period.count} times, {period.trend}; a mean step takes {mean_s:.3g} s; "
-            f"chance {period.p:.0e}",
+            evidence=f"mean of {period.count} times, {period.trend}; a mean step takes {duration(mean_s)}; "
+            f"probability by chance {period.p:.0e}",
             since_step=int(steps["number"][first]),
             since_s=float(steps["end_s"][first]),
             cost_s=cost_s,
@@ -351,12 +354,12 @@ def _seconds(history: History, name: str, end_s: Floats, windows: int = 1) -> fl
 def _takes(owner: str, seconds: float) -> str:
     """Returns the middle of a sentence on the cause of a pause."""
     if owner == "data":
-        return f"the batch is late by {seconds:.3g} s"
+        return f"the batch is late by {duration(seconds)}"
     if owner == "garbage collection":
-        return f"garbage collection takes {seconds:.3g} s"
+        return f"garbage collection takes {duration(seconds)}"
     if owner == "machine":
-        return f"no CPU is free for the training thread for {seconds:.3g} s"
-    return f"the training pauses for {seconds:.3g} s"
+        return f"no CPU is free for the training thread for {duration(seconds)}"
+    return f"the training pauses for {duration(seconds)}"
 
 
 def _loader_period(steps: int, context: Context) -> str:

@@ -17,7 +17,10 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str]) -> int:
     """Writes the report of a run; returns the exit code."""
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.torch_trace is not None and asked.trace is None:
+        parser.error("--torch-trace needs --trace, the file that both are written to")
     try:
         files = [RunFile(path) for path in asked.run]
         for file in files:

@@ -72,9 +72,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("run", help="the file of the run, or the id of the process that records it")
     parser.add_argument("--once", action="store_true", help="print one frame and end")
     parser.add_argument(
-        "--every", type=float, default=1.0, metavar="SECONDS", help="between two frames (1)"
+        "--every", type=_interval, default=1.0, metavar="SECONDS", help="between two frames (1)"
     )
     return parser
+
+
+def _interval(text: str) -> float:
+    """Returns the seconds between two frames."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        msg = f"a positive number of seconds is needed, found {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return seconds
 
 
 def frame(file: RunFile, now_s: float, width: int = 80) -> RenderableType:

@@ -3,6 +3,7 @@
 import itertools
 import mmap
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -139,6 +140,14 @@ def test_a_footprint_follows_the_process(tmp_path):
     assert after["children"] == before["children"] + 1
     assert after["children_private_dirty_bytes"] >= 128 << 20
     assert held[0] == 1
+
+
+@pytest.mark.parametrize("limit", [1 << 12, resource.RLIM_INFINITY])
+def test_the_limit_of_files_is_the_systems(limit, monkeypatch):
+    monkeypatch.delattr("psutil.RLIMIT_NOFILE", raising=False)  # as on macOS
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    figures = Footprint().read(0.0)
+    assert figures.get("fd_limit") == (limit if limit == 1 << 12 else None)
 
 
 @LINUX

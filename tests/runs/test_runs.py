@@ -264,6 +264,20 @@ def test_the_commands(run, tmp_path):
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
 
 
+@pytest.mark.parametrize("every", ["0", "-1", "nan", "inf", "x"])
+def test_an_interval_that_is_none_is_refused(every, run, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        top.main([str(run), f"--every={every}"])
+    assert f"a positive number of seconds is needed, found '{every}'" in capsys.readouterr().err
+
+
+def test_a_trace_of_torch_needs_the_trace_to_write(run, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        report.main([str(run), "--torch-trace", "torch.json"])
+    assert "--torch-trace needs --trace" in capsys.readouterr().err
+    assert not run.with_suffix(".html").exists()
+
+
 def test_top_follows_a_run_to_its_end(tmp_path, capsys):
     sink = JsonLines(tmp_path / "run.jsonl")
     sink.start({})

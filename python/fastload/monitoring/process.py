@@ -46,7 +46,9 @@ class Footprint:
         with contextlib.suppress(psutil.Error, OSError):
             figures["fds"] = self._process.num_fds()
             figures["threads"] = self._process.num_threads()
-            figures["fd_limit"] = self._process.rlimit(psutil.RLIMIT_NOFILE)[0]
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # macOS has it, where psutil has none
+        if limit != resource.RLIM_INFINITY:
+            figures["fd_limit"] = limit
         if now_s - self._slow_at_s >= _SLOW_S:
             self._slow_at_s, self._slow = now_s, self._read_slowly()
         return figures | self._slow

@@ -79,10 +79,10 @@ class TrainerMixin:
             super()._save_checkpoint(*args, **options)  # type: ignore[misc]
 
     def _region(self, name: str) -> AbstractContextManager[None]:
-        """Returns a region of the monitor among the callbacks; none within another one, or outside of training."""
+        """Returns a region of the monitor among the callbacks, if there is one."""
         for callback in self.callback_handler.callbacks:  # type: ignore[attr-defined]
-            if isinstance(callback, Monitor) and callback.is_between_regions:
-                return callback.monitor.region(name)
+            if isinstance(callback, Monitor):
+                return callback.region(name)
         return contextlib.nullcontext()
 
 
@@ -94,7 +94,7 @@ class Monitor(TrainerCallback):
 
     Args:
         to: The target of the monitor, as `fastload.monitor` takes it. `"wandb"` and `"mlflow"` are the runs that the
-            trainer's own callbacks have started.
+            trainer's own callbacks have started, on the first rank alone.
         **options: Further arguments of `fastload.monitor`.
 
     Attributes:
@@ -112,11 +112,12 @@ class Monitor(TrainerCallback):
         self._options = options
         self._is_own = False
 
-    @property
-    def is_between_regions(self) -> bool:
-        """True while the monitor records and no region is open."""
+    def region(self, name: str) -> AbstractContextManager[None]:
+        """Returns a region of the monitor; none within another one, or while nothing is recorded."""
         monitor = self.monitor
-        return monitor is not None and not monitor.is_closed and monitor._run.regions.depth == 0
+        if monitor is None or monitor.is_closed or monitor._run.regions.depth:
+            return contextlib.nullcontext()
+        return monitor.region(name)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
         """Starts the monitor; closes that of a training that has failed.

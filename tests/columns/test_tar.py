@@ -262,6 +262,23 @@ def test_pickles_are_small_and_workers_read_the_same(tmp_path):
         assert ours[1] == reference[1]
 
 
+class Named(Tar):
+    def __init__(self, folder, name):
+        super().__init__([folder / "0.tar"], ("cls", "txt"))
+        self.name = name
+
+    def __getitem__(self, index):
+        return self.name, super().__getitem__(index)
+
+
+def test_a_subclass_pickles_as_itself(tmp_path):
+    pack(tmp_path / "0.tar", samples(20))
+    named = Named(tmp_path, "first")
+    again = pickle.loads(pickle.dumps(named))
+    assert type(again) is Named
+    assert again[7] == named[7]
+
+
 def test_many_shards_are_indexed_on_the_pool(tmp_path):
     paths = [pack(tmp_path / f"{n:03}.tar", [(f"{n}.cls", b"%d" % n)]) for n in range(100)]
     tar = Tar(paths, "cls")

@@ -1,7 +1,6 @@
 """`Tar`: samples in tar shards, as a map-style dataset: each member is a column, of a type that its extension says."""
 
 import weakref
-from functools import partial
 from typing import Any, Literal, final
 
 import numpy as np
@@ -28,6 +27,16 @@ _KINDS = {
     "audio": "wav flac mp3 ogg",
 }
 _FORMS: dict[str, Form] = {"key": "text", "text": "text", "bytes": "bytes"}
+_OWN = {
+    "_shards",
+    "_paths",
+    "_members",
+    "_transform",
+    "_missing",
+    "_chosen",
+    "_structure",
+    "_dataset",
+}
 _KIND_OF = {extension: kind for kind, several in _KINDS.items() for extension in several.split()}
 
 
@@ -69,6 +78,7 @@ class Tar(Dataset[Any]):
     ) -> None:
         check_choice("missing", missing, ("error", "drop"))
         self._shards = _shards(absolute(expand(paths)))
+        self._paths = self._shards.paths
         self._members = _everything(self._shards.index) if members is None else members
         self._transform = transform
         self._missing = missing
@@ -111,12 +121,20 @@ class Tar(Dataset[Any]):
         return self._dataset[index]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments; the shards are indexed again."""
-        arguments = self._shards.paths, self._members, self._transform
-        return partial(Tar, missing=self._missing), arguments
+        """Pickles the arguments, and what a subclass added; the shards are indexed again."""
+        arguments = type(self), self._paths, self._members, self._transform, self._missing
+        added = {name: value for name, value in vars(self).items() if name not in _OWN}
+        return _restore, arguments, added or None
 
     def __repr__(self) -> str:
-        return f"Tar({len(self._shards.paths)} shards, {len(self)} samples of {self._members!r})"
+        return f"Tar({len(self._paths)} shards, {len(self)} samples of {self._members!r})"
+
+
+def _restore(kind: type[Tar], paths: list[str], members: Any, transform: Any, missing: Any) -> Tar:
+    """Makes a dataset without calling a subclass's constructor."""
+    dataset = kind.__new__(kind)
+    Tar.__init__(dataset, paths, members, transform, missing=missing)
+    return dataset
 
 
 def _everything(index: _lib.Tar) -> dict[str, str]:
@@ -205,6 +223,7 @@ class _Member(Column):
     def __init__(self, chosen: _Chosen, member: str, transform: Any) -> None:
         self._chosen = chosen
         self._member = member
+        self._paths = chosen.shards.paths
         self._arguments = (chosen, member, transform), {}
         kind = _kind(member)
         self._form, self._heavy = _FORMS.get(kind, "tensor"), kind == "image"
@@ -217,7 +236,7 @@ class _Member(Column):
             self._native = _made(kind, blobs, transform)
 
     def __repr__(self) -> str:
-        return f"{self._member} of {len(self._chosen.shards.paths)} tar files ({len(self)} samples)"
+        return f"{self._member} of {len(self._paths)} tar files ({len(self)} samples)"
 
 
 def _extensions(member: str) -> list[str]:

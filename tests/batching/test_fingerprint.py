@@ -1,15 +1,25 @@
 """Fingerprints of datasets: equal for equal ones, others for others."""
 
+import abc
+import functools
 import os
+import subprocess
+import sys
+import tarfile
 import threading
+import types
 
 import datasets
 import numpy as np
+import pyarrow
 import pytest
 import torch
+import torchvision
+from pyarrow import feather
 
 from fastload import columns
 from fastload.batching.fingerprint import fingerprint
+from tests.columns.megatron import megatron
 
 
 class Samples:
@@ -26,6 +36,17 @@ class Other(Samples):
         super().__init__(state)
 
 
+class Abstract(abc.ABC):
+    @abc.abstractmethod
+    def make(self): ...
+
+
+class Cached:
+    @functools.cached_property
+    def value(self):
+        return 1
+
+
 def test_equal_objects_have_one_fingerprint():
     def make():
         return Samples([1, 2], lambda x: x + 1), "field", None
@@ -38,11 +59,20 @@ def add(offset):
     return lambda x: x + offset
 
 
-def methods(body):
+def methods(body, attribute=0, **of_module):
     """Makes a class of one name whose method has this body."""
-    space = {"__name__": "written"}
-    exec(f"class Written:\n    def __getitem__(self, i):\n        return {body}\n", space)
+    space = {"__name__": "written", **of_module}
+    exec(
+        f"class Written:\n    size = {attribute}\n    def __getitem__(self, i):\n        return {body}\n",
+        space,
+    )
     return space["Written"]()
+
+
+def module(**attributes):
+    made = types.ModuleType("config")
+    vars(made).update(attributes)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -58,11 +88,50 @@ def methods(body):
         (Other([1, 2]), Other([1, 3])),
         (methods("i + 1"), methods("i + 2")),
         (methods("[i + 1 for i in (i,)]"), methods("[i + 2 for i in (i,)]")),
+        (methods("i * self.size", 3), methods("i * self.size", 4)),
+        (methods("i * SIZE", SIZE=3), methods("i * SIZE", SIZE=4)),
+        (methods("[j * SIZE for j in i]", SIZE=3), methods("[j * SIZE for j in i]", SIZE=4)),
+        (methods("f(i)", f=add(3)), methods("f(i)", f=add(4))),
+        (methods("i * c.SIZE", c=module(SIZE=3)), methods("i * c.SIZE", c=module(SIZE=4))),
     ],
 )
 def test_other_objects_have_other_fingerprints(one, other):
     assert fingerprint(one) is not None
     assert fingerprint(one) != fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        methods("np.ones(os.cpu_count() + OTHER)", np=np, os=os, OTHER=3),
+        methods("torch.nn.functional.relu(i)", torch=torch),
+        methods(
+            "Samples(i), Abstract, Cached().value",
+            Samples=Samples,
+            Abstract=Abstract,
+            Cached=Cached,
+        ),
+        torch.utils.data.TensorDataset(torch.arange(3)),
+        torchvision.datasets.FakeData(3, transform=torchvision.transforms.ToTensor()),
+    ],
+)
+def test_ordinary_datasets_have_one(dataset):
+    assert fingerprint(dataset) == fingerprint(dataset) is not None
+
+
+def test_sets_of_text_are_the_same_in_all_processes():
+    program = (
+        "from fastload.batching.fingerprint import fingerprint\n"
+        "KINDS = {'jpg', 'png', 'gif', 'webp'}\n"
+        "print(fingerprint(lambda x: x in KINDS or x in {'a', 'b', 'c'}))"
+    )
+    found = {
+        subprocess.check_output(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}
+        )
+        for seed in "12"
+    }
+    assert len(found) == 1
 
 
 def test_hugging_face_has_its_own():
@@ -72,13 +141,30 @@ def test_hugging_face_has_its_own():
     assert fingerprint(table) != fingerprint(table.with_format("torch"))
 
 
-def test_files_of_columns_count(tmp_path):
-    path = tmp_path / "0.jsonl"
-    path.write_text("[1]\n")
-    first = fingerprint(columns.Jsonl([path], ()))
-    assert first == fingerprint(columns.Jsonl([path], ())) is not None
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "arrow", "tar", "member", "megatron"])
+def test_files_of_columns_count(tmp_path, kind):
+    path = tmp_path / f"0.{kind}"
+    make = {
+        "jsonl": lambda: columns.Jsonl([path], ()),
+        "csv": lambda: columns.Csv(path),
+        "arrow": lambda: columns.Arrow(path, "x"),
+        "tar": lambda: columns.Tar([path], "txt"),
+        "member": lambda: columns.Tar([path], "txt").column("txt"),
+        "megatron": lambda: columns.Megatron(tmp_path / "0"),
+    }[kind]
+    if kind in ("jsonl", "csv"):
+        path.write_text("[1]\n")
+    elif kind == "arrow":
+        feather.write_feather(pyarrow.table({"x": [1]}), path, compression="uncompressed")
+    elif kind == "megatron":
+        path = megatron(tmp_path / "0", [np.arange(2)]).with_suffix(".idx")
+    else:
+        with tarfile.open(path, "w") as file:
+            file.add(__file__, "0.txt")
+    first = fingerprint(make())
+    assert first == fingerprint(make()) is not None
     os.utime(path, ns=(1, 1))
-    assert fingerprint(columns.Jsonl([path], ())) != first
+    assert fingerprint(make()) != first
 
 
 def test_state_that_cannot_be_read():

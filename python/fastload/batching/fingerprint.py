@@ -1,24 +1,33 @@
 """Fingerprints of datasets, computed without making samples.
 
-Covers an object's state, the code of its functions and methods, the fingerprints of Hugging Face datasets, and
-size and time of the files of columns, but not files that Python code reads. Invariant: objects with equal
-fingerprints are equal; equal objects may have different ones.
+Covers an object's state, the code of its functions and methods, the globals and class attributes of the user's code,
+the fingerprints of Hugging Face datasets, and size and time of the files of columns, but not files that Python code
+reads. Invariant: objects with equal fingerprints are equal; equal objects may have different ones.
 """
 
 import hashlib
 import io
 import pickle
 import sys
-from types import CodeType, FunctionType
+import sysconfig
+from functools import cached_property
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from fastload.bad_samples.sample_files import stamp
-from fastload.columns import Column
+from fastload.columns import Column, Tar
 
 __all__ = ["fingerprint"]
 
 _MOST_BYTES = 64 << 20
 """Bytes of state above which no fingerprint is computed."""
+
+_INSTALLED = (
+    *{sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")},
+    str(Path(__file__).parents[1]),
+)
+"""Folders of packages that are not the user's code."""
 
 
 def fingerprint(*parts: Any) -> str | None:
@@ -64,9 +73,12 @@ class _Pickler(pickle.Pickler):
             return str, (_name(value),), _behaviour(value)
         if isinstance(value, type):
             methods = [_behaviour(each) for each in map(_function, vars(value).values()) if each]
-            return str, (_name(value),), (methods, value.__bases__)
-        if isinstance(value, Column):
-            return tuple, ((type(value), value.__reduce__(), _stamps(value)),)
+            return str, (_name(value),), (methods, value.__bases__, _attributes(value))
+        if isinstance(value, ModuleType):
+            return str, (value.__name__,)
+        if isinstance(value, Column | Tar):
+            stamps = list(map(stamp, getattr(value, "_paths", ())))
+            return tuple, ((type(value), value.__reduce__(), stamps),)
         if type(value).__module__ == "datasets.arrow_dataset" and hasattr(value, "_fingerprint"):
             return tuple, ((type(value).__qualname__, value._fingerprint),)
         return NotImplemented
@@ -81,8 +93,26 @@ def _name(value: Any) -> str:
     return f"{value.__module__}.{value.__qualname__}"
 
 
+def _is_installed(path: str | None) -> bool:
+    """Returns true if code comes from an installed package, whose globals and attributes are not read."""
+    return (path or "").startswith(_INSTALLED)
+
+
+def _attributes(kind: type) -> dict[str, Any]:
+    """Returns the attributes of a user's class that are not methods."""
+    if _is_installed(getattr(sys.modules.get(kind.__module__), "__file__", None)):
+        return {}
+    return {
+        name: _ordered(value)
+        for name, value in vars(kind).items()
+        if _function(value) is None and name != "_abc_impl" and not name.startswith("__")
+    }
+
+
 def _function(attribute: Any) -> FunctionType | None:
     """Returns the function of a class's attribute, if it is a method."""
+    if isinstance(attribute, cached_property):
+        attribute = attribute.func
     for name in ("__func__", "fget"):
         attribute = getattr(attribute, name, attribute)
     return attribute if isinstance(attribute, FunctionType) else None
@@ -91,19 +121,40 @@ def _function(attribute: Any) -> FunctionType | None:
 def _behaviour(function: FunctionType) -> tuple[Any, ...]:
     """Returns the objects that determine a function's behaviour."""
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
-    return _code(function.__code__), function.__defaults__, function.__kwdefaults__, closure
+    code = function.__code__
+    named = {} if _is_installed(code.co_filename) else _named(_names(code), function.__globals__)
+    return _code(code), function.__defaults__, function.__kwdefaults__, closure, named
+
+
+def _named(names: set[str], space: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values of the globals that code names, and of the attributes of the user's modules among them."""
+    found = {name: _ordered(space[name]) for name in sorted(names) if name in space}
+    for name, value in list(found.items()):
+        if isinstance(value, ModuleType) and not _is_installed(
+            getattr(value, "__file__", "<built in>")
+        ):
+            own = vars(value)
+            found |= {
+                f"{name}.{each}": _ordered(own[each]) for each in sorted(names) if each in own
+            }
+    return found
+
+
+def _names(code: CodeType) -> set[str]:
+    """Returns the names of globals and attributes in code, and in functions within it."""
+    within = (_names(each) for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*within)
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
     """Returns the objects that determine the behaviour of code, without its location."""
     constants = [
-        _code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts
+        _code(each) if isinstance(each, CodeType) else repr(_ordered(each))
+        for each in code.co_consts
     ]
     return code.co_code, code.co_names, code.co_varnames, constants
 
 
-def _stamps(column: Column) -> list[tuple[int | None, int | None]]:
-    """Returns size and time of the files that a column reads."""
-    shards: Any = getattr(column, "_shards", None)
-    paths = getattr(column, "_paths", ()) if shards is None else shards.paths
-    return list(map(stamp, paths))
+def _ordered(value: Any) -> Any:
+    """Returns a set as a list in an order that is the same in all processes, and anything else as it is."""
+    return sorted(value, key=repr) if isinstance(value, set | frozenset) else value

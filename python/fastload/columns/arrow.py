@@ -58,7 +58,7 @@ class Arrow(Column):
 
     def __init__(self, source: Any, column: str | None = None, *, memory_map: bool = False) -> None:
         if isinstance(source, str | os.PathLike):
-            [path] = one_or_more([source])
+            self._paths = [path] = one_or_more([source])
             if column is None:
                 msg = f"the column of {path!r} to be read is needed: Arrow(path, column)"
                 raise TypeError(msg)

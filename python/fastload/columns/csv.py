@@ -66,7 +66,7 @@ class Csv(Table):
         if not isinstance(path, str | os.PathLike):
             msg = f"expected one path, found a {type(path).__name__}"
             raise TypeError(msg)
-        [path] = expand([path])
+        self._paths = [path] = expand([path])
         if columns is not None and not columns and not isinstance(columns, str):
             msg = "columns is an empty list; give at least one name"
             raise ValueError(msg)

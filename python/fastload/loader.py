@@ -10,6 +10,7 @@ import logging
 import operator
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -156,6 +157,8 @@ class Loader(DataLoader[_T_co]):
     _reading: KeptReading | None = None
     _read: tuple[Any, ...] = ()
     _cursor: Cursor | None = None
+    _in_progress: Callable[[], Any] | None = None
+    """Returns the last iterator over a planned batch sampler; None once it is gone."""
     _left_early = 0
     """Number of epochs in a row that were left after a few batches."""
     _loaded: Mapping[str, Any] | None = None
@@ -344,10 +347,25 @@ class Loader(DataLoader[_T_co]):
                 iterator = super().__iter__()
             self._loaded = None
         # a subclass may return its own iterator
-        vars(self)["_cursor"] = getattr(iterator, "_cursor", None)
+        cursor = vars(self)["_cursor"] = getattr(iterator, "_cursor", None)
+        if cursor is not None and isinstance(self.batch_sampler, PlannedBatchSampler):
+            vars(self)["_in_progress"] = weakref.ref(iterator)
         if self.monitor is not None:
             self.monitor._follow(self, iterator, time.monotonic() - began_s)
         return iterator
+
+    def __len__(self) -> int:
+        """Returns the number of batches: of the epoch in progress, if a planned batch sampler has more or fewer next."""
+        sampler, cursor = self.batch_sampler, self._cursor
+        epoch = (
+            cursor.draws.epoch
+            if cursor is not None and cursor.draws.is_noted and not cursor.is_finished
+            else None
+        )
+        is_running = self._in_progress is not None and self._in_progress() is not None
+        if isinstance(sampler, PlannedBatchSampler) and epoch is not None and is_running:
+            return sampler.count_of(epoch)
+        return super().__len__()
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the last iterator, from which another loader can continue.
@@ -529,6 +547,7 @@ class Loader(DataLoader[_T_co]):
             "_ledger": None,
             "_counters": None,
             "_cursor": None,
+            "_in_progress": None,
             "_memo": None,
             "_record": None,
             "_settled": None,

@@ -283,6 +283,29 @@ def test_fillers_are_integers_that_say_so():
     assert sorted(isinstance(i, Filler) for [[i]] in ranks) == [False, False, True]
 
 
+@pytest.mark.parametrize("workers", [fastload.AUTO, 0, 2])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_within_an_epoch_a_loader_has_its_length(workers, persistent):
+    sampler = TokenBatchSampler(tokens(3000, longest=512), 512)
+    lengths = [len(list(sampler)) for _ in range(4)]
+    assert len(set(lengths)) > 1
+    sampler.set_epoch(0)
+    loader = fastload.Loader(
+        Samples(3000),
+        batch_sampler=sampler,
+        num_workers=workers,
+        persistent_workers=persistent and workers == 2,
+    )
+    for length in lengths[:3]:
+        assert len(loader) == length
+        assert {len(loader) for _ in loader} == {length}
+    for _ in loader:
+        sampler.set_epoch(1)
+        assert len(loader) == lengths[3]
+        break
+    assert len(pickle.loads(pickle.dumps(loader))) == lengths[1]
+
+
 @pytest.mark.parametrize("kind", [DataLoader, fastload.Loader])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_loaders_take_it(kind, workers):

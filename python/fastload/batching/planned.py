@@ -150,8 +150,12 @@ class PlannedBatchSampler(BatchSampler):
 
     def __len__(self) -> int:
         """Returns the number of batches of the coming epoch on this rank."""
+        return self.count_of(self._coming)
+
+    def count_of(self, epoch: int) -> int:
+        """Returns the number of batches of an epoch on this rank."""
         part = self._world.part()
-        return len(self._epoch(part)) * len(part.ranks)
+        return len(self._epoch(part, epoch)) * len(part.ranks)
 
     def plan_stats(self) -> dict[str, float]:
         """Returns figures of the coming epoch over all ranks.
@@ -175,12 +179,13 @@ class PlannedBatchSampler(BatchSampler):
     def _truncated(self) -> int:
         return 0
 
-    def _epoch(self, part: Part) -> _lib.Epoch:
-        """Returns the plan of the coming epoch."""
-        key = self._coming, part.world
+    def _epoch(self, part: Part, number: int | None = None) -> _lib.Epoch:
+        """Returns the plan of an epoch, by default the coming one."""
+        number = self._coming if number is None else number
+        key = number, part.world
         if self._planned is None or self._planned[0] != key:
             mask = (1 << 64) - 1
-            shuffle = (self.seed & mask, self._coming & mask) if self.shuffle else None
+            shuffle = (self.seed & mask, number & mask) if self.shuffle else None
             plan = self._plan(
                 drop_last=self._drop_last,
                 shuffle=shuffle,

@@ -150,6 +150,17 @@ def test_what_torch_was_taught(monkeypatch: pytest.MonkeyPatch):
     assert default_collate([{"a": 1}, {"a": 2}]) == {"a": 3}
 
 
+@pytest.mark.parametrize(
+    "samples", [[1, 2], [{"x": 1.0, "y": (3,)}] * 2, [np.ones(2)] * 2, [torch.ones(2)] * 2]
+)
+def test_the_default_device(samples: Any):
+    torch.set_default_device("meta")
+    try:
+        assert repr(default_collate(samples)) == repr(torchs(samples))
+    finally:
+        torch.set_default_device(None)
+
+
 def test_a_loader_takes_it_for_torchs():
     columns = Dataset({"x": Rows(torch.rand(9, 20_000)), "y": Rows(torch.arange(9))})
     for dataset, lane in ((columns, "native"), ([{"x": 1.0}] * 9, "process")):

@@ -91,7 +91,9 @@ def _numbers(batch: Sequence[Any], kind: type) -> Any:
     """Returns a tensor of Python numbers."""
     read, dtype = _NUMBERS[kind]
     numbers = read(batch if type(batch) is list else list(batch))
-    if numbers is None:
+    if (
+        numbers is None or torch._C._len_torch_function_stack()
+    ):  # such as that of `set_default_device`
         return _torchs(batch)
     return torch.frombuffer(numbers, dtype=dtype).clone()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from ray.data.collate_fn import ArrowBatchCollateFn
 
+from fastload import lanes
 from fastload.columns import Arrow
 from fastload.columns.dataset import Dataset
 from fastload.loader import Loader
@@ -52,4 +53,8 @@ class ArrowCollate(ArrowBatchCollateFn):
             generator=torch.Generator(),  # draws nothing from the one that the training uses
             tune=False,
         )
+        if (
+            lanes.choose(loader).lane != "native"
+        ):  # workers for one batch would take longer than the batch
+            return loader.collate_fn([columns[row] for row in range(batch.num_rows)])
         return next(iter(loader))

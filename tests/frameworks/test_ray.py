@@ -1,6 +1,7 @@
 """Ray: `prepare_data_loader` keeps a loader, whose position is part of a run's checkpoint; Ray Data's batches."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 from tests.shared.compare import MANY_WORKERS
 
 pytest.importorskip("ray")
+pyarrow = pytest.importorskip("pyarrow")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.own_sizes,
@@ -102,6 +104,19 @@ def run(program: str, folder: Path) -> None:
     command = [sys.executable, str(path), str(folder)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1100)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_a_function_of_the_users_gets_samples_without_workers():
+    table = pyarrow.table({"tokens": [[1], [2, 3]], "label": [4, 5], "name": ["a", "b"]})
+    from fastload.ray import ArrowCollate
+
+    collate = ArrowCollate(lambda samples: (os.getpid(), samples))
+    process, samples = collate(table)
+    assert process == os.getpid()
+    assert [(s["tokens"].tolist(), s["label"].item(), s["name"]) for s in samples] == [
+        ([1], 4, "a"),
+        ([2, 3], 5, "b"),
+    ]
 
 
 def test_a_run_goes_on_after_a_worker_was_killed(tmp_path):

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import accelerate.accelerator
 import accelerate.data_loader as theirs
 from torch.utils.data import DataLoader, DistributedSampler
 
@@ -48,6 +49,10 @@ def install() -> None:
     _replace(adapter, "load_state_dict", _loading(adapter.load_state_dict))
     for kind in (theirs.DataLoaderShard, theirs.DataLoaderDispatcher):
         _replace(kind, "set_epoch", _setting_epoch(kind.set_epoch))
+    name = "megatron_lm_prepare_data_loader"
+    prepare = getattr(accelerate.accelerator, name, None)
+    if prepare is not None:  # Megatron-LM is installed
+        _replace(accelerate.accelerator, name, _without_origin(prepare))
 
 
 def uninstall() -> None:
@@ -76,6 +81,20 @@ def _made(*args: Any, _origin: Loader[Any] | None = None, **options: Any) -> Dat
     kind: Any = type(_origin)
     loader: DataLoader[Any] = kind(*args, **kept, **options)
     return loader
+
+
+def _without_origin(prepare: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that hands torch's DataLoader all arguments that Accelerate knows, for the time without ours."""
+
+    @functools.wraps(prepare)
+    def preparing(*args: Any) -> Any:
+        theirs._PYTORCH_DATALOADER_KWARGS.pop(_ORIGIN)
+        try:
+            return prepare(*args)
+        finally:
+            theirs._PYTORCH_DATALOADER_KWARGS[_ORIGIN] = None
+
+    return preparing
 
 
 def _adapting(adapt: Callable[..., None]) -> Callable[..., None]:

@@ -7,13 +7,15 @@ import socket
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from accelerate import Accelerator, data_loader, skip_first_batches
+from accelerate import Accelerator, accelerator, data_loader, skip_first_batches
 from accelerate.data_loader import DataLoaderDispatcher, prepare_data_loader
 from accelerate.state import GradientState
+from accelerate.utils import megatron_lm
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 import fastload
@@ -112,6 +114,26 @@ def test_torchs_loaders_stay_torchs():
     for prepared in (on_rank(loader, 0, 1), skip_first_batches(on_rank(loader, 0), 1)):
         assert type(prepared.base_dataloader) is DataLoader
     assert type(skip_first_batches(loader, 1)) is DataLoader
+
+
+@pytest.mark.parametrize("kind", [DataLoader, Loader])
+def test_megatron_has_torchs_loader(monkeypatch, kind):
+    args = SimpleNamespace(megatron_dataset_flag=False, micro_batch_size=2, num_micro_batches=2)
+    ranks = SimpleNamespace(
+        get_data_parallel_world_size=lambda: 1, get_data_parallel_rank=lambda: 0
+    )
+    monkeypatch.setattr(megatron_lm, "get_args", lambda: args, raising=False)
+    monkeypatch.setattr(megatron_lm, "mpu", ranks, raising=False)
+    name = "megatron_lm_prepare_data_loader"
+    monkeypatch.setattr(accelerator, name, megatron_lm.prepare_data_loader, raising=False)
+    fastload.accelerate.uninstall()
+    fastload.accelerate.install()
+    prepared = accelerator.megatron_lm_prepare_data_loader(
+        Accelerator(), kind(range(8), num_workers=0)
+    )
+    assert type(prepared.base_dataloader) is DataLoader
+    assert [batch.tolist() for batch in prepared] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert type(on_rank(Loader(columns(8)), 0, 1).base_dataloader) is Loader
 
 
 def test_uninstall_leaves_accelerate_as_it_was():

@@ -2,6 +2,7 @@
 
 import copy
 import errno
+from collections import UserDict
 from typing import NamedTuple
 
 import numpy as np
@@ -420,6 +421,22 @@ def test_collation_may_change_the_samples(lane, action):
     for _ in range(2):
         images, ids, boxes, *_ = next(iter(loader))
         assert (images, ids, boxes) == ([100, 102, 102, 103], [0, 2, 2, 3], [100, 102, 102, 103])
+
+
+def test_a_mapping_that_is_no_dict_is_copied():
+    class Mappings(Raising):
+        def __getitem__(self, index):
+            return UserDict(x=torch.tensor(super().__getitem__(index)))
+
+    def add_places(batch):
+        for place, sample in enumerate(batch):
+            sample["x"] += place
+        return [sample["x"].item() for sample in batch]
+
+    loader = loader_of(
+        Mappings(ValueError), "inline", "replace", batch_size=12, collate_fn=add_places
+    )
+    assert list(loader) == [[0, 2, 4, 6, 8, 6 + 5, 6 + 6, 14, 16, 18, 20, 22]]
 
 
 def test_a_substitute_may_be_changed_by_the_training():

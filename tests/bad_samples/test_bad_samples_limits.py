@@ -4,11 +4,18 @@ import json
 import logging
 import os
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
 import torch.utils.data
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import (
+    BatchSampler,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+)
 
 import fastload
 from fastload import BadSamplesError, Loader, OnError
@@ -247,6 +254,27 @@ def test_bad_samples_are_logged_at_powers_of_two_and_after_the_epoch(images, cap
     assert said[-1] == words
 
 
+@pytest.mark.parametrize(
+    ("sampler", "is_evaluation"),
+    [
+        (BatchSampler(SequentialSampler(range(COUNT)), 16, drop_last=False), True),
+        (BatchSampler(RandomSampler(range(COUNT)), 16, drop_last=False), False),
+        (list(BatchSampler(RandomSampler(range(COUNT)), 16, drop_last=False)), False),
+    ],
+)
+def test_samples_of_a_training_are_not_said_to_be_evaluated(images, caplog, sampler, is_evaluation):
+    with caplog.at_level(logging.WARNING, "fastload"):
+        list(
+            Loader(
+                images,
+                batch_sampler=sampler,
+                num_workers=0,
+                on_error=OnError("replace", max_share=1),
+            )
+        )
+    assert caplog.records[-1].message.endswith(", and were not evaluated") is is_evaluation
+
+
 def test_the_list_is_that_of_the_epoch(images):
     loader = loader_of(images, "native")
     assert loader.bad == []
@@ -279,6 +307,43 @@ def test_what_is_no_sample_s_own_is_raised(num_workers, kind, words):
     with pytest.raises(Exception) as raised:  # noqa: PT011 (torch wraps some of them)
         list(loader)
     assert not isinstance(raised.value, BadSamplesError)
+
+
+@pytest.mark.parametrize("cause", [None, ValueError("why")])
+def test_an_error_of_a_list_keeps_its_cause(cause):
+    class Lists(Raising):
+        def __getitems__(self, indices):
+            msg = "full"
+            raise MemoryError(msg) from cause
+
+    loader = Loader(Lists(None), 4, num_workers=0, on_error="replace")
+    with pytest.raises(MemoryError) as raised:
+        list(loader)
+    assert raised.value.__cause__ is cause
+
+
+@pytest.mark.parametrize(
+    ("entry", "path"),
+    [
+        ("a/1.txt", "a/1.txt"),
+        ("1.jpg", "1.jpg"),
+        ("a/b", "a/b"),
+        (("1.jpg", 3), "1.jpg"),
+        (Path("name"), "name"),
+        ("A sentence of a document. And another one.", ""),
+        ("one line/\nand another.txt", ""),
+        ("long/" * 1000, ""),
+    ],
+)
+def test_texts_are_no_paths(entry, path):
+    class Texts(Raising):
+        def __init__(self):
+            super().__init__(ValueError())
+            self.files = [entry] * 8
+
+    loader = Loader(Texts(), 4, num_workers=0, on_error=OnError("replace", max_share=1))
+    list(loader)
+    assert [bad.path for bad in loader.bad] == [path]
 
 
 class Raising(Dataset):

@@ -9,6 +9,7 @@ import copy
 import functools
 import operator
 import time
+from collections import UserDict
 from collections.abc import Callable
 from os import PathLike
 from typing import Any, NamedTuple
@@ -157,7 +158,7 @@ class _Tolerant:
             return lists(indices)  # type: ignore[no-any-return]
         except Exception as error:
             if fault_of(error, self._policy.only) == "fatal":
-                raise _not_the_end(error) from None
+                raise _not_the_end(error)  # noqa: B904 (the cause is its own)
         restore()
         return [self._alone(lists, index, position) for position, index in enumerate(indices)]
 
@@ -224,7 +225,7 @@ def _copied(sample: Any) -> Any:
 
     Containers, tensors and arrays are copied; other objects are the same.
     """
-    if isinstance(sample, dict):
+    if isinstance(sample, dict | UserDict):
         made = copy.copy(sample)  # of its own class
         made.update((key, _copied(value)) for key, value in sample.items())
         return made

@@ -18,6 +18,7 @@ from torch.utils.data import SequentialSampler
 from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
 from fastload.bad_samples.sample_files import first_file, stamp
+from fastload.batching.layers import innermost
 from fastload.faults import REASONS
 from fastload.machine.ranks import rank, rank_of
 from fastload.rank_files import file_of, is_torn
@@ -75,7 +76,7 @@ class Ledger:
         self.sizes: list[tuple[int, int | None]] = []
         self._dataset = loader.dataset
         # the sampler visits each sample once, in the order of the dataset
-        self._evaluates = type(loader.sampler) is SequentialSampler
+        self._evaluates = type(innermost(loader._index_sampler)) is SequentialSampler
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
         self._last: tuple[int, Sequence[int]] = (0, ())

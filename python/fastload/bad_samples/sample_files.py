@@ -1,6 +1,7 @@
 """The files of samples, where a dataset lists them: columns of files, torchvision's folders, and many others."""
 
 import os
+import re
 from typing import Any
 
 from torch.utils.data import ConcatDataset, Subset
@@ -9,6 +10,10 @@ from fastload.columns.dataset import Dataset as Columns
 
 # Attributes in which columns, torchvision's datasets and many others list a file for each sample
 _LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
+
+_LONGEST_PATH = 4096
+_NAMES_FILE = re.compile(rf"\A[^\n]*({re.escape(os.sep)}[^\n]+|\.\w{{1,16}})\Z")
+"""A name with a folder or a suffix, in one line."""
 
 
 def listed_files(dataset: Any, index: Any) -> list[str]:
@@ -48,5 +53,12 @@ def _listed(dataset: Any, index: int) -> list[str]:
         if isinstance(listed, list | tuple) and len(listed) == len(dataset):
             entry = listed[index]
             first = entry[0] if isinstance(entry, tuple | list) and entry else entry
-            return [str(first)] if isinstance(first, str | os.PathLike) and first else []
+            return [str(first)] if name == "_paths" or _is_path(first) else []
     return []
+
+
+def _is_path(entry: Any) -> bool:
+    """Returns true if the entry of a list may be a path, rather than the text of a document."""
+    if isinstance(entry, str):
+        return len(entry) <= _LONGEST_PATH and _NAMES_FILE.search(entry) is not None
+    return isinstance(entry, os.PathLike)

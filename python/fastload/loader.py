@@ -432,6 +432,7 @@ class Loader(DataLoader[_T_co]):
         cpus = affinity()
         if self.num_workers <= cpus:
             return
+        stacklevel = 4 if lane is None else 5  # the caller that makes the loader, or iterates it
         lane = lane or lanes.choose(self).lane
         if lane == "process":
             super().check_worker_number_rationality()
@@ -443,7 +444,7 @@ class Loader(DataLoader[_T_co]):
                 "excessive worker creation might get DataLoader running slow or even freeze, lower the "
                 "worker number unless they mostly wait for storage."
             )
-            warnings.warn(msg, stacklevel=4)  # the caller that makes or iterates the loader
+            warnings.warn(msg, stacklevel=stacklevel)
 
     def stats(self) -> dict[str, Any]:
         """Returns counters of the iterator started last, with units in their names.

@@ -82,6 +82,15 @@ def test_the_warning_of_too_many_workers_has_torchs_words(lane):
         assert words in message
 
 
+def test_the_warning_names_the_line_that_iterates():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = fastload.Loader(ROWS, num_workers=1000, lane="native")
+    with pytest.warns(UserWarning, match="worker creation") as caught:
+        iter(loader)
+    assert caught[0].filename == __file__
+
+
 def test_auto_does_not_warn_of_its_own_number():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -144,6 +144,13 @@ def test_batches_without_a_place_for_it(make, words):
         next(iter(loader))
 
 
+def test_an_empty_batch_has_an_empty_mask():
+    batches = Loader(
+        Samples(4), batch_sampler=[[0, 1], []], collate_fn=len, on_error="mask", num_workers=0
+    )
+    assert [(size, mask.tolist()) for size, mask in batches] == [(2, [True, True]), (0, [])]
+
+
 def test_processes_out_of_order_are_refused():
     sampler = BucketBatchSampler([1] * 4, 2, remainder="mask")
     loader = Loader(

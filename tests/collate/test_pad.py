@@ -1,7 +1,7 @@
 """`PadCollate` and its rules; torch's `pad_sequence`, `pad` and `default_collate` are the oracles."""
 
 import pickle
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, UserDict, namedtuple
 
 import numpy as np
 import pytest
@@ -14,6 +14,11 @@ from fastload import Keep, Pad, PadCollate
 from tests.shared.compare import assert_same
 
 Pair = namedtuple("Pair", ["tokens", "label"])
+
+
+class Kind(dict):
+    """A dict of a type of one's own."""
+
 
 DTYPES = [
     "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
@@ -270,6 +275,14 @@ def test_single_names_are_for_the_first_field_that_is_padded():
     assert batch["num_tokens"] == 6
     assert PadCollate(num_tokens="x")(samples[:1])["num_tokens"] == 2
     assert PadCollate(num_tokens=True)([each["x"] for each in samples])[1] == 6
+
+
+@pytest.mark.parametrize("kind", [dict, UserDict, OrderedDict, Kind])
+def test_num_tokens_in_mappings(kind):
+    batch = PadCollate(num_tokens=True)([kind({"x": [1, 2]}), kind({"x": [3]})])
+    assert type(batch) is kind
+    assert list(batch) == ["x", "x_lengths", "num_tokens"]
+    assert batch["num_tokens"] == 3
 
 
 def test_keys_do_not_depend_on_what_the_samples_happen_to_be():

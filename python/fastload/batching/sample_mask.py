@@ -6,7 +6,7 @@ the start of the order. Planned batch samplers mark such samples themselves, wit
 """
 
 import math
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, IterableDataset
 from fastload.batching.filler import Filler
 from fastload.batching.layers import dealer_of, innermost, layers
 from fastload.batching.planned import PlannedBatchSampler
+from fastload.collate.fields import with_entry
 
 __all__ = ["NAME", "Repeats", "check", "is_wanted", "marks_of", "repeats_of", "with_mask"]
 
@@ -166,25 +167,10 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
     Raises:
         ValueError: A mapping that has the key already or takes no new keys; or a named tuple.
     """
-    mask = torch.frombuffer(bytearray(marks), dtype=torch.bool)
+    if marks:
+        mask = torch.frombuffer(bytearray(marks), dtype=torch.bool)
+    else:  # of which torch makes no tensor
+        mask = torch.zeros(0, dtype=torch.bool, device="cpu")
     if pinned:
         mask = mask.pin_memory()
-    if isinstance(batch, MutableMapping):
-        if NAME in batch:
-            msg = f"the batch has {NAME!r} already, which the loader adds; rename that field"
-            raise ValueError(msg)
-        if type(batch) is dict:
-            return batch | {NAME: mask}
-        batch[NAME] = mask
-        return batch
-    if type(batch) is list:
-        return [*batch, mask]
-    if type(batch) is tuple:
-        return (*batch, mask)
-    if isinstance(batch, tuple) or hasattr(batch, "keys"):
-        msg = (
-            f"{type(batch).__name__} cannot hold {NAME!r}, which the loader adds; return dicts or "
-            "tuples from collate_fn"
-        )
-        raise ValueError(msg)
-    return batch, mask
+    return with_entry(batch, NAME, mask, by="the loader")

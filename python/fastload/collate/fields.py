@@ -4,11 +4,11 @@ A path is a tuple of keys and positions, from the sample down to a field; `()` i
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["ByArguments", "Fields", "Option", "Path", "title"]
+__all__ = ["ByArguments", "Fields", "Option", "Path", "title", "with_entry"]
 
 Path = tuple[Any, ...]
 
@@ -103,6 +103,41 @@ class Option:
                 return None
             taken.add(self.suffix)
         return given
+
+
+def with_entry(batch: Any, name: str, value: Any, *, by: str) -> Any:
+    """Returns a batch with one more entry.
+
+    A mapping gets it by its name, a tuple or a list as its last element; any other batch becomes a pair.
+
+    Args:
+        batch: The batch.
+        name: The name of the entry.
+        value: The entry.
+        by: What adds it, for errors.
+
+    Raises:
+        ValueError: A mapping that has the name already or takes no new ones; or a named tuple.
+    """
+    if isinstance(batch, MutableMapping):
+        if name in batch:
+            msg = f"the batch has {name!r} already, which {by} adds; rename that field"
+            raise ValueError(msg)
+        if type(batch) is dict:
+            return batch | {name: value}
+        batch[name] = value
+        return batch
+    if type(batch) is list:
+        return [*batch, value]
+    if type(batch) is tuple:
+        return (*batch, value)
+    if isinstance(batch, tuple) or hasattr(batch, "keys"):
+        msg = (
+            f"{type(batch).__name__} cannot hold {name!r}, which {by} adds; return dicts or "
+            "tuples from collate_fn"
+        )
+        raise ValueError(msg)
+    return batch, value
 
 
 def title(path: Path) -> str:

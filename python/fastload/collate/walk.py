@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import default_collate
 
 from fastload import _lib
-from fastload.collate.fields import Fields, Option, Path, title
+from fastload.collate.fields import Fields, Option, Path, title, with_entry
 from fastload.collate.rules import Keep, Pad, Rule, Unpadded, joined, ladder
 from fastload.collate.stacking import allocator
 
@@ -100,11 +100,9 @@ class Walk:
             counted = self._program.counted
             msg = f"num_tokens needs a padded field{f' {title(counted)}' if counted else ''}"
             raise ValueError(msg)
-        if isinstance(batch, dict):
-            return _with(batch, [("num_tokens", self._tokens)])
-        if isinstance(batch, list):
-            return [*batch, self._tokens]
-        return (*batch, self._tokens) if type(batch) is tuple else (batch, self._tokens)
+        if isinstance(batch, tuple) and type(batch) is not tuple:
+            return batch, self._tokens
+        return with_entry(batch, "num_tokens", self._tokens, by="PadCollate")
 
     def _check_all_used(self) -> None:
         """Refuses options for fields that samples do not have, or that were not padded."""

@@ -17,13 +17,13 @@ def check_choice(name: str, value: Any, known: tuple[str | None, ...]) -> None:
         raise ValueError(msg)
 
 
-def positive(name: str, value: Any, most: int = (1 << 63) - 1) -> int:
-    """Returns an integer of at least 1; `most` for None.
+def positive(name: str, value: Any, most: int = (1 << 63) - 1, *, or_none: bool = False) -> int:
+    """Returns an integer of at least 1; `most` for None where that is allowed.
 
     Raises:
         ValueError: The value is below 1, or no integer.
     """
-    if value is None:
+    if value is None and or_none:
         return most
     number = operator.index(value) if hasattr(value, "__index__") else 0
     if number < 1 or isinstance(value, bool):

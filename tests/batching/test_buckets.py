@@ -73,6 +73,6 @@ def test_epochs_differ_and_repeat_when_chosen():
 
 
 def test_sizes_are_checked():
-    for size in (0, -1, True):
+    for size in (0, -1, True, None):
         with pytest.raises(ValueError, match="batch_size should be a positive integer"):
             BucketBatchSampler([1], size)

@@ -76,6 +76,13 @@ def test_packing_wastes_little():
         assert (stats["samples"], stats["tokens_max"]) == (20_000, 2048)
 
 
+@pytest.mark.parametrize("name", ["max_length", "rows"])
+@pytest.mark.parametrize("size", [0, None])
+def test_sizes_are_checked(name, size):
+    with pytest.raises(ValueError, match=f"{name} should be a positive integer, but got {size}"):
+        PackBatchSampler([3], **({"max_length": 10} | {name: size}))
+
+
 def test_overlong_documents():
     with pytest.raises(ValueError, match="document 1 has length 25, a row 10"):
         PackBatchSampler([3, 25], 10, overlong="error")

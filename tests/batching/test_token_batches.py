@@ -368,6 +368,8 @@ def test_random_operations_do_not_depend_on_the_number_of_ranks(world, tmp_path)
 def test_arguments_are_checked():
     for arguments, words in [
         ({"max_tokens": 0}, "max_tokens should be a positive"),
+        ({"max_tokens": None}, "max_tokens should be a positive integer, but got None"),
+        ({"batch_multiple": None}, "batch_multiple should be a positive"),
         ({"max_tokens": 1e4}, "max_tokens should be a positive integer, but got 10000.0"),
         ({"window": 0}, "window should be a positive"),
         ({"cost": "cubic"}, "cost is 'padded', 'sum' or"),

@@ -181,7 +181,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         self.overlong = overlong
         self.longest_first = bool(longest_first)
         self._kind, self._q = _cost(cost)
-        self._most = positive("max_batch_size", max_batch_size)
+        self._most = positive("max_batch_size", max_batch_size, or_none=True)
         check_choice("overlong", overlong, ("error", "truncate", "alone", "drop"))
         if self._most < self.batch_multiple:
             msg = (

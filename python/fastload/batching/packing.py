@@ -79,7 +79,7 @@ class PackBatchSampler(PlannedBatchSampler):
         self.overlong = overlong
         self.rows = positive("rows", rows)
         self.window = window
-        self._window = positive("window", window)
+        self._window = positive("window", window, or_none=True)
         super().__init__(
             lengths,
             shuffle=shuffle,

@@ -74,7 +74,7 @@ class PackCollate(ByArguments):
         check_choice("overlong", overlong, ("truncate", "split", "drop", "error"))
         check_choice("style", style, ("hf", "flash", "segment_ids"))
         positive("max_length", max_length)
-        positive("rows", rows)
+        positive("rows", rows, or_none=True)
         self._arguments = {
             "max_length": max_length,
             "strategy": strategy,

@@ -111,8 +111,8 @@ class Pad:
         if len(set(dims)) < len(dims):
             msg = f"dim={self.dim!r} names a dimension twice"
             raise ValueError(msg)
-        positive("pad_to_multiple_of", self.pad_to_multiple_of)
-        positive("max_length", self.max_length)
+        positive("pad_to_multiple_of", self.pad_to_multiple_of, or_none=True)
+        positive("max_length", self.max_length, or_none=True)
         if any(size < 0 for size in sizes):
             msg = f"to should not be negative, but got {self.to!r}"
             raise ValueError(msg)

@@ -73,7 +73,8 @@ def test_a_limit_ends_the_epoch_at_the_same_batch(images, lane, options, batches
     assert count == batches
     assert words in said
     assert (
-        f"(rank 0, epoch 0): repair the files, or raise {next(iter(options))} of on_error" in said
+        f"(rank 0, epoch 0): repair or exclude these samples, or raise {next(iter(options))} of on_error: "
+        in said
     )
     assert f"sample {BAD[0]} ({images.samples[BAD[0]][0]})" in said
 

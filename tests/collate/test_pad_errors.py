@@ -130,11 +130,31 @@ def test_options_out_of_range(make):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [lambda: Pad("0"), lambda: Pad(to="3"), lambda: PadCollate({"x": 0}), lambda: PadCollate(0)],
+    ("make", "words"),
+    [
+        (lambda: Pad("0"), "."),
+        (lambda: Pad(to="3"), "."),
+        (lambda: PadCollate(0), "."),
+        (
+            lambda: PadCollate({"x": 5}),
+            r"PadCollate: fields\['x'\] should be Pad, Unpadded or Keep, but got 5",
+        ),
+        (
+            lambda: PadCollate(mask={"x": {0: 5}}),
+            r"mask\['x'\]\[0\] should be a bool or a name, but got 5",
+        ),
+        (
+            lambda: PadCollate(lengths={"x": 5}),
+            r"lengths\['x'\] should be a bool or a name, but got 5",
+        ),
+        (
+            lambda: PadCollate(mask_rank={"x": True}),
+            r"mask_rank\['x'\] should be an int, but got True",
+        ),
+    ],
 )
-def test_options_of_other_types(make):
-    with pytest.raises(TypeError):
+def test_options_of_other_types(make, words):
+    with pytest.raises(TypeError, match=words):
         make()
 
 

@@ -126,7 +126,7 @@ class Ledger:
         if is_all_bad and self.policy.action != "substitute":
             records = self.records[-fetched.samples :]
             msg = f"all {len(records)} samples of batch {batch} are bad"
-            raise self._error(msg, records, "leave their samples out of the sampler")
+            raise self._error(msg, records)
         return fetched.batch
 
     def add_clean(self, samples: int) -> None:
@@ -184,15 +184,15 @@ class Ledger:
         longest = self._longest_row(fetched)  # counted also where another limit is exceeded
         if policy.max_count is not None and count > policy.max_count:
             msg = f"{count} samples are bad, and max_count={policy.max_count}"
-            raise self._error(msg, self.records, "raise max_count of on_error")
+            raise self._error(msg, self.records, ", or raise max_count of on_error")
         if policy.max_in_row is not None and longest > policy.max_in_row:
             msg = (
                 f"{longest} samples one after the other are bad, and max_in_row={policy.max_in_row}"
             )
-            raise self._error(msg, self.records, "raise max_in_row of on_error")
+            raise self._error(msg, self.records, ", or raise max_in_row of on_error")
         if self._samples >= _SHARE_FROM and count > policy.max_share * self._samples:
             msg = f"{count} of {self._samples} samples are bad, and max_share={policy.max_share}"
-            raise self._error(msg, self.records, "raise max_share of on_error")
+            raise self._error(msg, self.records, ", or raise max_share of on_error")
 
     def _longest_row(self, fetched: Fetched) -> int:
         """Returns the most bad samples one after the other, up to the end of a batch; the next one goes on with it."""
@@ -203,14 +203,14 @@ class Ledger:
         self._in_row = row if previous == fetched.samples - 1 else 0
         return longest
 
-    def _error(self, what: str, records: list[BadSample], remedy: str) -> BadSamplesError:
+    def _error(self, what: str, records: list[BadSample], remedy: str = "") -> BadSamplesError:
         number, ranks = rank_of()
         named = "; ".join(map(_named, records[:_NAMED]))
         more = f"; and {len(records) - _NAMED} more" if len(records) > _NAMED else ""
         others = f" The other {ranks - 1} ranks wait for this one now." if ranks > 1 else ""
         where = f"rank {number}, epoch {self._epoch}"
         return BadSamplesError(
-            f"{what} ({where}): repair the files, or {remedy}. They are: {named}{more}.{others}"
+            f"{what} ({where}): repair or exclude these samples{remedy}: {named}{more}.{others}"
         )
 
     def _tell(self, before: int, new: list[BadSample]) -> None:

@@ -24,9 +24,9 @@ class OnError:
     """A loader's policy for samples that cannot be made.
 
     A sample is bad if its file is missing or damaged, a transform cannot be applied to it, or, in Python, its
-    `__getitem__` raises. Errors of the storage (EIO, ESTALE, ETIMEDOUT) are retried and then raised. Neither
-    makes a sample bad: a full memory or descriptor table, an index out of range, a failed import, a name that
-    is not defined, or samples that cannot be collated.
+    `__getitem__` raises. Errors of the storage (EIO, ESTALE, ETIMEDOUT) are retried and then raised.
+    None of these makes a sample bad: a full memory or descriptor table, an index out of range, a failed import, a
+    name that is not defined, or samples that cannot be collated.
 
     Args:
         action: The replacement of a bad sample in its batch: `"replace"` a copy of the next good sample of

@@ -61,9 +61,12 @@ def replica_of(mesh: "DeviceMesh") -> Replica:
             replica = Replica(replica.num_replicas * size, replica.rank * size + place)
         elif name not in _MODEL:
             known = ", ".join(sorted(_DATA | _MODEL))
+            if name is None:
+                msg = f"mesh: the dimensions of this mesh have no names. Name them dp or tp (known: {known})"
+                raise ValueError(msg)
             msg = (
-                f"mesh: whether ranks along dimension {name!r} of {mesh} load different samples is unknown (known: "
-                f"{known}): pass the one-dimensional mesh of the ranks that do, such as mesh['dp']"
+                f"mesh: cannot tell whether ranks along dimension {name!r} load different samples. Name it dp or tp "
+                f"(known: {known}), or pass mesh['dp']"
             )
             raise ValueError(msg)
     return replica

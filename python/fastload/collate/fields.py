@@ -41,9 +41,15 @@ class Fields(Generic[_T]):
     Args:
         given: Keyed by name, position, or path; mappings nest.
         leaf: Returns true if a value is the option of one field.
+        argument: The argument of `PadCollate`, for errors.
+        wanted: What an option should be, for errors.
     """
 
-    def __init__(self, given: Mapping[Any, Any], leaf: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, given: Mapping[Any, Any], leaf: Callable[[Any], bool], argument: str, wanted: str
+    ) -> None:
+        self._argument = argument
+        self._wanted = wanted
         self.by_path: dict[Path, _T] = {}
         self._inside: set[Path] = set()
         self._add(given, (), leaf)
@@ -57,7 +63,8 @@ class Fields(Generic[_T]):
                 self.by_path[path] = value
                 self._inside.update(path[:end] for end in range(1, len(path) + 1))
             else:
-                msg = f"field {title(path)} cannot be given {value!r}"
+                keys = "".join(f"[{key!r}]" for key in path)
+                msg = f"PadCollate: {self._argument}{keys} should be {self._wanted}, but got {value!r}"
                 raise TypeError(msg)
 
     def child(self, path: Path, position: int, name: str) -> Path:
@@ -80,7 +87,10 @@ class Option:
         self.suffix = suffix
         self._first = first
         self.fields: Fields[Any] = Fields(
-            given if isinstance(given, Mapping) else {}, lambda value: isinstance(value, bool | str)
+            given if isinstance(given, Mapping) else {},
+            lambda value: isinstance(value, bool | str),
+            suffix,
+            "a bool or a name",
         )
 
     def name(self, path: Path, taken: set[str], *, keyed: bool) -> str | None:

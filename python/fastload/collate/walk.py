@@ -52,7 +52,9 @@ class Program:
         rungs = ladder(shapes or ())
         self.others: Rule = fields if isinstance(fields, Rule) else Pad()
         given = fields if isinstance(fields, Mapping) else {}
-        self.rules: Fields[Rule] = Fields(given, lambda value: isinstance(value, Rule))
+        self.rules: Fields[Rule] = Fields(
+            given, lambda value: isinstance(value, Rule), "fields", "Pad, Unpadded or Keep"
+        )
         pads = {path: rule for path, rule in self.rules.by_path.items() if isinstance(rule, Pad)}
         self.native: dict[Path | None, _lib.Pad] = {
             path: rule.native(rungs) for path, rule in pads.items()
@@ -65,7 +67,9 @@ class Program:
         self.is_wide = mask_dtype is torch.int64
         ranks = mask_rank if isinstance(mask_rank, Mapping) else {}
         self.rank: int | None = None if ranks else mask_rank
-        self.ranks: Fields[int] = Fields(ranks, lambda value: type(value) is int)
+        self.ranks: Fields[int] = Fields(
+            ranks, lambda value: type(value) is int, "mask_rank", "an int"
+        )
         self.lengths = Option(lengths, "lengths", first)
         self.counts = num_tokens is not False
         named = num_tokens if isinstance(num_tokens, tuple) else (num_tokens,)

@@ -41,8 +41,8 @@ class Arrow(Column):
             interface (a data frame of polars or pandas), or the path of an IPC file or stream (`.arrow`,
             `.feather`).
         column: The column's name; None for an array.
-        memory_map: True if a file is mapped rather than read. Only pages that batches touch take memory, but
-            the process gets SIGBUS if the file is truncated while in use.
+        memory_map: True if a file is mapped rather than read. Numbers are read as batches touch them; text is read
+            once, for a check, when the column is made. The process gets SIGBUS if the file is truncated while in use.
 
     Raises:
         ImportError: pyarrow is not installed.

@@ -59,33 +59,17 @@ def lengths_of(source: Any) -> _lib.Lengths:
     if isinstance(source, Rows):
         source = source._data
     if isinstance(source, torch.Tensor):
-        whole = not (source.is_floating_point() or source.is_complex())
-        _check(whole and source.dtype is not torch.bool, source.ndim, source.dtype)
-        if source.dtype is torch.uint64:
-            _check_large(max(source.tolist(), default=0))
-        return _lib.Lengths(_lib.Rows(*layout.of_tensor(source.detach().cpu().to(torch.int64))))
+        source = source.detach().cpu()
     array = np.asarray(source if hasattr(source, "__array__") else list(source))
     if not array.size and array.ndim == 1:
         array = array.astype(np.int64)
-    _check(array.dtype.kind in "iu", array.ndim, array.dtype)
-    if array.dtype == np.uint64:
-        _check_large(int(array.max()))
-    return _lib.Lengths(_lib.Rows(*layout.of_array(array.astype(np.int64, copy=False))))
-
-
-def _check(whole: bool, dimensions: int, dtype: Any) -> None:  # noqa: FBT001
-    if not whole or dimensions != 1:
-        msg = (
-            "lengths are one integer per sample, found "
-            f"{counted(dimensions, 'dimension')} of {dtype}"
-        )
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        msg = f"lengths are one integer per sample, found {counted(array.ndim, 'dimension')} of {array.dtype}"
         raise TypeError(msg)
-
-
-def _check_large(length: int) -> None:
-    if length > LONGEST:
-        msg = f"a sample has length {length}; a length is an integer from 0 to {LONGEST}"
+    if array.dtype == np.uint64 and (longest := int(array.max())) > LONGEST:
+        msg = f"a sample has length {longest}; a length is an integer from 0 to {LONGEST}"
         raise ValueError(msg)
+    return _lib.Lengths(_lib.Rows(*layout.of_array(array.astype(np.int64, copy=False))))
 
 
 class Misfit(str):

@@ -127,7 +127,7 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
             does not batch.
         batched: True if it is the former.
     """
-    return _order(index_sampler, _NATIVE, batched=batched)
+    return native(resumable(index_sampler, batched=batched))
 
 
 def native(order: Order | None) -> Order | None:
@@ -137,17 +137,12 @@ def native(order: Order | None) -> Order | None:
 
 def resumable(index_sampler: Any, *, batched: bool) -> Order | None:
     """Returns the order of torch's own samplers that can begin at any index; None for any other."""
-    return _order(index_sampler, _CHUNKS, batched=batched)
-
-
-def _order(index_sampler: Any, kinds: Any, *, batched: bool) -> Order | None:
     if not batched:
-        known = _known(index_sampler, kinds)
-        return Order(index_sampler, None, drop_last=False) if known else None
+        return Order(index_sampler, None, drop_last=False) if _is_known(index_sampler) else None
     if not picks_batches(index_sampler):
         return None
     sampler: Any = index_sampler.sampler
-    if not _known(sampler, kinds) or index_sampler.batch_size <= 0:
+    if not _is_known(sampler) or index_sampler.batch_size <= 0:
         return None
     return Order(sampler, index_sampler.batch_size, bool(index_sampler.drop_last))
 
@@ -169,9 +164,9 @@ def picks_batches(sampler: Any) -> bool:
     return type(sampler) is BatchSampler and _TORCH_ITER.get(BatchSampler) is BatchSampler.__iter__
 
 
-def _known(sampler: Any, kinds: Any) -> bool:
+def _is_known(sampler: Any) -> bool:
     kind = type(sampler)
-    return kind in kinds and _TORCH_ITER.get(kind) is kind.__iter__
+    return kind in _CHUNKS and _TORCH_ITER.get(kind) is kind.__iter__
 
 
 def _listed(chunk: Chunk) -> Iterator[list[int]]:

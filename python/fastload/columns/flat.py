@@ -165,10 +165,10 @@ class Megatron(Column):
         [path] = one_or_more([prefix])
         prefix = path.removesuffix(".bin").removesuffix(".idx")
         self._unit = unit
-        self._paths = [f"{prefix}.bin", f"{prefix}.idx"]
+        tokens, index = self._paths = [f"{prefix}.bin", f"{prefix}.idx"]
         out = None if out_dtype is None else layout.dtype_name(out_dtype)
         self._arguments = (prefix,), {"unit": unit, "out_dtype": out}
-        self._native = _lib.megatron(*self._paths, unit == "document", out)
+        self._native = _lib.megatron(tokens, index, unit == "document", out)
 
     def __repr__(self) -> str:
         return f"Megatron({len(self)} {self._unit}s of {self._describe()})"

@@ -1,7 +1,7 @@
 """Runs suites of tests, and says how many tests each ran.
 
-Owns what a suite is: its commands, its environment, how their output is counted. One command more runs at once
-than there are CPUs, up to a few, in the order of the suites; those of a suite that is judged by the clock run alone. Each
+Owns what a suite is: its commands, its environment, how their output is counted. As many commands run at once as
+there are CPUs, up to a few, in the order of the suites; those of a suite that is judged by the clock run alone. Each
 folder of Python tests has a process of its own: one that ran them all grew by all that they import, and each worker
 that a test forks copied its pages. One process runs several of the smallest folders. A suite that fails does not keep
 the next from running; one of which a process ran no test, or ended without counting its tests, has failed. What
@@ -159,8 +159,8 @@ def _cpus() -> int:
 
 
 def _at_once() -> int:
-    """Returns how many commands run at once; the tests of each wait for a third of their time."""
-    return min(_cpus() + 1, MOST_AT_ONCE)
+    """Returns how many commands run at once."""
+    return min(_cpus(), MOST_AT_ONCE)
 
 
 def run(chosen: list[Suite]) -> list[Outcome]:

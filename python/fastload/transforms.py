@@ -121,7 +121,7 @@ class Normalize:
         return f"Normalize({self.mean!r}, {self.std!r})"
 
     def _apply(self, values: torch.Tensor) -> torch.Tensor:
-        mean, std = (torch.tensor(each)[:, None] for each in (self.mean, self.std))
+        mean, std = (torch.tensor(each, device="cpu")[:, None] for each in (self.mean, self.std))
         if (std == 0).any():
             msg = "cannot divide by a std that is 0 in single precision: give a larger one"
             raise ValueError(msg)
@@ -145,7 +145,7 @@ def chain(transforms: Sequence[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, 
             if values is not None:
                 msg = "cannot apply ToTensor twice: leave the second one out"
                 raise ValueError(msg)
-            values = each._apply(torch.arange(256, dtype=torch.uint8).expand(3, -1))
+            values = each._apply(torch.arange(256, dtype=torch.uint8, device="cpu").expand(3, -1))
         elif isinstance(each, Normalize):
             if values is None:
                 msg = "cannot normalize bytes: put ToTensor() before Normalize"

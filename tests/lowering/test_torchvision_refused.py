@@ -92,7 +92,7 @@ STOPPED = {
     "unknown": ([v1.ToTensor(), v1.FiveCrop(2)], "FiveCrop is Python code"),
     "an array": (
         [v1.ToTensor(), v1.CenterCrop(np.array([9, 9]))],
-        "CenterCrop has parameters that are not known: ValueError: The truth value of an array",
+        "CenterCrop could not be tried on a test image: ValueError: The truth value of an array",
     ),
     "fill": ([v1.Pad(2, fill=np.int64(5)), v1.ToTensor()], "its fill is np.int64(5)"),
     "infinite": ([v1.ToTensor(), v2.ToDtype(torch.complex64)], "torch.complex64"),
@@ -106,6 +106,27 @@ def test_the_step_that_stops_a_chain_is_named(steps, why, images, monkeypatch):
     assert choice.lane == "process"
     assert why in choice.why
     assert "position" in choice.why
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        (
+            [v1.Resize(8), v1.ToTensor()],
+            "samples[1] become tensors on torch's default device, meta",
+        ),
+        ([v1.PILToTensor()], "PILToTensor: it makes a tensor on torch's default device, meta"),
+    ],
+)
+def test_what_torch_makes_on_a_default_device_is_python(steps, why, images, monkeypatch):
+    monkeypatch.setattr(images, "transform", v1.Compose(steps))
+    with torch.device("meta"):
+        choice = lanes.choose(Loader(images))
+        assert torch.utils.data.default_collate([0]).is_meta
+    assert choice.lane == "consumer"
+    assert why in choice.why
+    assert "a forked worker may not be able to use" in choice.why
+    assert lanes.choose(Loader(images)).lane == "native"
 
 
 def test_hooks_and_replaced_methods_are_noticed(images, monkeypatch):

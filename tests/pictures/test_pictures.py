@@ -507,6 +507,19 @@ def test_the_end_of_a_chain_is_torchvisions(monkeypatch, file, name, dtype):
         torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.parametrize("name", ["normalized", "converted", "v2", "v2, half"])
+def test_a_default_device_is_torchvisions(name):
+    tensors._shares.cache_clear()
+    chain = chains()[name]
+    outcome(FILES["jpeg"], ["rgb"], chain, waits=True)
+    with torch.device("meta"):
+        eager, waited = (
+            outcome(FILES["jpeg"], ["rgb"], chain, waits=waits)[0] for waits in (False, True)
+        )
+    assert waited.device == eager.device
+    assert eager.is_meta or torch.equal(waited, eager)
+
+
 @pytest.mark.parametrize("kind", [v1t, v2])
 def test_a_chain_that_is_changed_is_read_again(monkeypatch, kind):
     normal = kind.Normalize([0.5, 0.5, 0.5], [0.5, 0.5, 0.5])

@@ -42,6 +42,15 @@ def through_torch(state):
     return torch.load(io.BytesIO(file.getvalue()), weights_only=True)
 
 
+@pytest.mark.parametrize("options", [{}, {"generator": torch.Generator()}, {"shuffle": False}])
+def test_a_default_device_does_not_change_it(options):
+    torch.manual_seed(3)
+    made = loader(**options)
+    expected = made.state_dict()
+    with torch.device("meta"):
+        assert made.state_dict() == expected
+
+
 @pytest.mark.parametrize(
     "carry",
     [carried, lambda state: pickle.loads(pickle.dumps(state)), through_torch, copy.deepcopy],

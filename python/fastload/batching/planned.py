@@ -221,7 +221,10 @@ def _world(sampler: Any, num_replicas: int | None, rank: int | None) -> World:
 
 def draw_seed(generator: torch.Generator | None = None) -> int:
     """Draws a seed as torch's loaders and samplers do, by default from the global generator."""
-    return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+    device = None if generator is None else generator.device
+    return int(
+        torch.empty((), dtype=torch.int64, device=device).random_(generator=generator).item()
+    )
 
 
 def check_fits(batch_sampler: PlannedBatchSampler, dataset: Any) -> None:

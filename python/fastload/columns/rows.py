@@ -70,7 +70,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
     place = tensor.storage_offset(), tensor.size(), tensor.stride()
-    return torch.empty(0, dtype=tensor.dtype).set_(storage, *place)
+    return torch.empty(0, dtype=tensor.dtype, device="cpu").set_(storage, *place)
 
 
 def _reopen(file: layout.MappedFile) -> Rows:

@@ -164,7 +164,7 @@ def _knows_torchs_states() -> bool:
     words = state.view(torch.int64)
     if words[:3].tolist() != [5, 1 << 32 | 1, 0] or words[3] != 5 or words[627:].any():
         return False
-    words[:3] = torch.tensor([7, 1 << 32 | _WORDS, 1])
+    words[:3] = torch.tensor([7, 1 << 32 | _WORDS, 1], device="cpu")
     scratch.set_state(state)
     return scratch.initial_seed() == 7 and scratch.get_state().equal(state)
 

@@ -18,8 +18,8 @@ _LOOKED_AT = 2000
 
 @one_thread()
 def whole(n: int, generator: torch.Generator) -> torch.Tensor:
-    """Returns the permutation that `torch.randperm` draws from a generator."""
-    return torch.randperm(n, generator=generator)
+    """Returns the permutation that `torch.randperm` draws from a generator, on the CPU."""
+    return torch.randperm(n, generator=generator).cpu()
 
 
 def pieces(n: int, seed: int, skip: int = 0, ranks: int = 1) -> Iterator[torch.Tensor]:

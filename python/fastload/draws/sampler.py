@@ -231,10 +231,10 @@ def _with_replacement(
         # the run has drawn what is skipped; the size of the pieces does not change it
         most = min(skipped, _RUNS_AHEAD * _RUN) or ahead * _RUN
         count = min(most, left - left % _RUN)
-        yield torch.randint(n, (count,), dtype=torch.int64, generator=generator)
+        yield torch.randint(n, (count,), dtype=torch.int64, generator=generator).cpu()
         left -= count
         skipped = max(0, skipped - count)
-    yield torch.randint(n, (left,), dtype=torch.int64, generator=generator)
+    yield torch.randint(n, (left,), dtype=torch.int64, generator=generator).cpu()
 
 
 def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chunk]:
@@ -242,12 +242,12 @@ def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chu
     own = range(start.skip + sampler.rank, distributed_total(sampler, n, start.skip), ranks)
     if n == 0 or (not start.skip and len(own) != sampler.num_samples):
         # the dataset has changed its length: the sampler's own answer, or its own error
-        yield torch.tensor(list(sampler), dtype=torch.int64)
+        yield torch.tensor(list(sampler), dtype=torch.int64, device="cpu")
         return
     if not sampler.shuffle:
         for at in range(0, len(own), permutation.PIECE):
             piece = own[at : at + permutation.PIECE]
-            yield torch.arange(piece.start, piece.stop, ranks) % n
+            yield torch.arange(piece.start, piece.stop, ranks, device="cpu") % n
         return
     epoch = sampler.epoch if start.epoch is None else start.epoch
     seed = (sampler.seed + epoch) % 2**64
@@ -256,7 +256,7 @@ def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chu
         yield drawn[(own.start - place) % ranks : max(0, own.stop - place) : ranks].contiguous()
         place += len(drawn)
     if again := own[max(0, -(-(n - own.start) // ranks)) :]:  # positions behind the end
-        yield _drawn_at(torch.tensor(again, dtype=torch.int64) % n, n, seed)
+        yield _drawn_at(torch.tensor(again, dtype=torch.int64, device="cpu") % n, n, seed)
 
 
 def _drawn_at(places: torch.Tensor, n: int, seed: int) -> torch.Tensor:

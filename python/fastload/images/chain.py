@@ -114,6 +114,9 @@ class Chain:
         if after.dtype not in _INTEGERS + _FLOATS:
             msg = f"it makes {after.dtype}, which is not written natively"
             raise NotNative(msg, "use another dtype")
+        if after.device.type != "cpu":
+            msg = f"it makes a tensor on torch's default device, {after.device}"
+            raise NotNative(msg, "leave the default device at cpu while batches are loaded")
         if self.sealed and not _equal(after, before):
             msg = f"it comes after {self.sealed}"
             raise NotNative(msg, f"put it before {self.sealed}")
@@ -173,7 +176,7 @@ class Chain:
             return self.values
         import PIL.Image  # such a chain exists only with Pillow
 
-        pixels = torch.arange(256, dtype=torch.uint8).repeat_interleave(self.channels)
+        pixels = torch.arange(256, dtype=torch.uint8, device="cpu").repeat_interleave(self.channels)
         mode = "RGB" if self.channels == 3 else "L"
         return PIL.Image.frombytes(mode, (256, 1), pixels.numpy().tobytes())
 
@@ -263,9 +266,8 @@ def lower(transform: Any, chain: Chain) -> None:
         entry.lower(transform, chain)
     except NotNative as stop:
         raise _named(stop, transform) from stop
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        what = f"{type(error).__name__}: {error}"
-        msg = f"{_short(transform)} has parameters that are not known: {what}"
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        msg = f"{_short(transform)} could not be tried on a test image: {type(error).__name__}: {error}"
         raise NotNative(msg) from error
     if len(chain.names) == before:
         chain.names.append(_short(transform))
@@ -300,4 +302,4 @@ def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _bytes(channels: int) -> torch.Tensor:
-    return torch.arange(256, dtype=torch.uint8).expand(channels, 1, -1)
+    return torch.arange(256, dtype=torch.uint8, device="cpu").expand(channels, 1, -1)

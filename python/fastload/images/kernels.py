@@ -102,7 +102,8 @@ def _is_exact(kernel: tuple[str, str], _capability: str) -> bool:
         return False
     library, interpolation = kernel
     mode, antialias = InterpolationMode(interpolation), library == "torch"
-    noise = torch.randint(0, 256, (3, *_NOISE), generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randint(0, 256, (3, *_NOISE), generator=generator, device="cpu")
     image = noise.to(torch.uint8)
     for size in _SIZES:
         try:

@@ -320,6 +320,16 @@ def _obstacles(
     if is_read and loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
         msg = "worker_init_fn may change the dataset, whose code is read before it runs"
         yield NotNative(msg, "leave worker_init_fn out")
+    if (
+        torch._C._len_torch_function_stack()
+        and (device := torch.get_default_device()).type != "cpu"
+    ):
+        moved = (path for path, leaf in leaves if leaf.form in ("number", "list", "array", "cell"))
+        if (path := next(moved, None)) is not None:
+            msg = f"samples{path} become tensors on torch's default device, {device}, and native ones are on the CPU"
+            yield NotNative(
+                msg, "use tensors, or leave the default device at cpu while batches are loaded"
+            )
     if isinstance(loader.on_error, OnError) and loader.on_error.action == "substitute":
         msg = "on_error='substitute' puts a sample of Python into batches"
         yield NotNative(msg, "choose another action, such as 'replace'")

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch.utils.data import IterableDataset
 
 from fastload.processes.reach import changed_by_iterating
@@ -24,6 +25,11 @@ def why_no_workers(loader: Any) -> tuple[str, bool] | None:
     if changed := changed_by_iterating(loader.dataset):
         return (
             f"iterating the dataset changes {', '.join(changed)}, of which a worker would have a copy",
+            False,
+        )
+    if (device := torch.get_default_device().type) != "cpu":
+        return (
+            f"torch's default device is {device}, which a forked worker may not be able to use",
             False,
         )
     if loader._record.why_here is not None:

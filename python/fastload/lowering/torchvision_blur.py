@@ -79,9 +79,9 @@ def random_gaussian_blur(
         weights: Makes the weights of one dimension from its size and a standard deviation: the
             function of the user's version of the transform.
     """
-    least, most = torch.tensor(sigma, dtype=torch.float32)
+    least, most = torch.tensor(sigma, dtype=torch.float32, device="cpu")
     count = 1 if least == most else STRENGTHS
-    middles = (torch.arange(count) + 0.5) / count
+    middles = (torch.arange(count, device="cpu") + 0.5) / count
     sigmas = torch.lerp(least, most, middles).tolist()
     sides = [[weights(side, sigma).tolist() for sigma in sigmas] for side in size]
     return "random_gaussian_blur", list(zip(*sides, strict=True))
@@ -94,7 +94,8 @@ def _is_exact(place: str, size: tuple[int, int], *_switches: Any) -> bool:
     import torchvision.transforms.v2.functional as v2  # type: ignore[import-untyped]
 
     height, width = size[1] + 37, size[0] + 53
-    noise = torch.randint(0, 256, (3, height, width), generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randint(0, 256, (3, height, width), generator=generator, device="cpu")
     image = noise.to(torch.uint8)
     functional = v2 if ".v2." in place else v1
     theirs = functional.gaussian_blur(v1.to_pil_image(image), list(size), [0.8, 0.8])

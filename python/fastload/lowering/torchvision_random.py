@@ -198,7 +198,7 @@ def _elements(value: Any, like: torch.Tensor) -> bytes | str:
     if len(several) not in (1, len(like)):
         msg = f"it has {len(several)} values for {len(like)} channels"
         raise NotNative(msg, "give it one, or one for each")
-    elements = torch.tensor([float(each) for each in several]).to(like.dtype)
+    elements = torch.tensor([float(each) for each in several], device="cpu").to(like.dtype)
     return elements.view(torch.uint8).numpy().tobytes()
 
 

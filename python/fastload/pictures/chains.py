@@ -83,7 +83,12 @@ class _Ending:
 
     def __call__(self, image: Any) -> Any:
         """Returns the tensor that the steps make of an image."""
-        if isinstance(image, Waiting) and min(image.size) > 1:
+        # with a mode of torch, as a default device, the steps make their tensors elsewhere
+        if (
+            isinstance(image, Waiting)
+            and min(image.size) > 1
+            and not torch._C._len_torch_function_stack()
+        ):
             key = image.mode, torch.get_default_dtype()
             if key not in self._tables:
                 self._tables[key] = _table(self._steps, image.mode)

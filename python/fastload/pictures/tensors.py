@@ -63,7 +63,11 @@ def to_tensor(pic: Any) -> torch.Tensor:
 
 def pil_to_tensor(pic: Any) -> torch.Tensor:
     """Returns `(C, H, W)` of uint8, a view of `(H, W, C)`."""
-    made = tensor(pic, ("bytes", "hwc")) if isinstance(pic, Waiting) else None
+    made = None
+    if (
+        isinstance(pic, Waiting) and not torch._C._len_torch_function_stack()
+    ):  # torchvision copies to a default device
+        made = tensor(pic, ("bytes", "hwc"))
     return _swaps[_PIL_TO_TENSOR].original(pic) if made is None else made
 
 
@@ -76,7 +80,8 @@ def composed(name: tuple[str, str], compose: Any, *inputs: Any) -> Any:
 @functools.cache
 def _shares(dtype: torch.dtype) -> Output:
     """Returns the output that writes bytes as `to_tensor` does."""
-    return transforms.table(torch.arange(256, dtype=torch.uint8).to(dtype).div(255).reshape(1, 256))
+    levels = torch.arange(256, dtype=torch.uint8, device="cpu")
+    return transforms.table(levels.to(dtype).div(255).reshape(1, 256))
 
 
 def _to_tensor_stub(pic):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202

@@ -19,7 +19,7 @@ __all__ = ["Arrival"]
 
 def page_locked(length: int) -> torch.Tensor:
     """Returns page-locked memory of torch's own, which waits for copies to a device when it is freed."""
-    return torch.empty(length, dtype=torch.uint8, pin_memory=True)
+    return torch.empty(length, dtype=torch.uint8, device="cpu", pin_memory=True)
 
 
 class Arrival:

@@ -186,7 +186,7 @@ class Pickler(ForkingPickler):
         if memory is None:
             return tensor.clone()
         strides = torch.empty_like(tensor, device="meta").stride()
-        own = torch.empty(0, dtype=tensor.dtype)
+        own = torch.empty(0, dtype=tensor.dtype, device="cpu")
         own.set_(memory.untyped_storage(), 0, tensor.shape, strides)
         return own.copy_(tensor)
 
@@ -197,7 +197,7 @@ class Pickler(ForkingPickler):
         length = storage.nbytes()
         part = self._part(storage.data_ptr(), length)
         if part is None:
-            content = torch.empty(0, dtype=torch.uint8).set_(storage)
+            content = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage)
             memory = self._take(length)
             if memory is None:
                 return _make_storage, (content.numpy().tobytes(),)
@@ -279,7 +279,7 @@ def _make_tensor(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
 ) -> torch.Tensor:
-    return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
+    return torch.empty(0, dtype=dtype, device="cpu").set_(storage, offset, shape, strides)
 
 
 def _make_array(

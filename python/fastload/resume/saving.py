@@ -141,7 +141,7 @@ def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
 def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
     """Returns the entries of a state for an epoch that has not begun; its draws are made beforehand on a copy."""
     source = loader.generator or torch.default_generator
-    ahead = torch.Generator()
+    ahead = torch.Generator(source.device)
     ahead.set_state(source.get_state())
     if cursor is not None and loader._iterator is not None:  # workers that persist keep their seed
         base_seed, epoch = cursor.base_seed, cursor.epoch + 1

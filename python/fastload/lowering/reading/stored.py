@@ -194,7 +194,9 @@ class Stored:
         if rows.view.dtype in _BYTES and all(step.is_pointwise for step in rows.steps):
             is_torch = isinstance(rows.view, torch.Tensor)
             each = (
-                torch.arange(256, dtype=torch.uint8) if is_torch else np.arange(256, dtype=np.uint8)
+                torch.arange(256, dtype=torch.uint8, device="cpu")
+                if is_torch
+                else np.arange(256, dtype=np.uint8)
             )
             table = layout.dtype_name(rows.dtype), _bytes(rows.run(each)).tobytes()
             return self.native(rows.view, [("table", *table)])

@@ -76,6 +76,7 @@ LANES: dict[str, Callable[[], Any]] = {
     "threads, AUTO": lambda: fastload.Loader(Slow(), 4, lane="threads"),
     "the consumer": lambda: fastload.Loader(Ready(), 4, shuffle=True),
     "in process": lambda: fastload.Loader(Slow(), 4, num_workers=0),
+    "in process, a mask": lambda: fastload.Loader(Slow(), 4, num_workers=0, sample_mask=True),
     "in process, shuffled": lambda: fastload.Loader(Ready(), 4, num_workers=0, shuffle=True),
 }
 

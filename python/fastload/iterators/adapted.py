@@ -89,11 +89,19 @@ class _Marked(_BaseDataLoaderIter):
     def _next_data(self) -> Any:
         try:
             batch: Any = super()._next_data()
-        finally:  # an error takes the place of its batch, too
-            marks = self.__dict__.get("_marks", {}).pop(self._at(), b"")
+        except KeyboardInterrupt:  # the batch comes at the next call
+            raise
+        except BaseException:  # an error takes the place of its batch
+            self._taken_marks()
+            raise
+        marks = self._taken_marks()
         if isinstance(self, _Tolerant):
             marks = self._ledger.marks(marks)
         return with_mask(batch, marks, pinned=self._pin_memory)
+
+    def _taken_marks(self) -> bytes:
+        marks: bytes = self.__dict__.get("_marks", {}).pop(self._at(), b"")
+        return marks
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._marks: dict[int, bytes] = {}

@@ -499,3 +499,40 @@ def test_the_epoch_of_a_batch_sampler_around_a_sampler(workers):
     assert taken(iter(other), 99) == taken(iterator, 99)
     loader.batch_sampler.set_epoch(1)
     assert taken(iter(other), 99) == taken(iter(loader), 99)
+
+
+class Bare(RandomSampler):
+    """A sampler of the user's that keeps nothing of its base's."""
+
+    def __init__(self):
+        pass
+
+    def __iter__(self):
+        yield from torch.randperm(COUNT).tolist()
+
+    def __len__(self):
+        return COUNT
+
+
+class Sums(torch.utils.data.Dataset):
+    """Samples by keys of several lengths."""
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, key):
+        return sum(key)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("sampler", "dataset"),
+    [
+        (lambda: WeightedRandomSampler(torch.ones(COUNT, requires_grad=True), 40), columns()),
+        (Bare, columns()),
+        (lambda: SubsetRandomSampler([(1, 2), (3,), *[(n,) for n in range(20)]]), Sums()),
+    ],
+    ids=["weights with gradients", "no attributes", "keys"],
+)
+def test_samplers_that_torch_iterates_have_a_state(sampler, dataset, workers):
+    resumes(lambda: Loader(dataset, 4, sampler=sampler(), num_workers=workers), 2)

@@ -123,6 +123,23 @@ def test_global_generators_that_hang_on_a_dataset_are_the_workers():
     assert_as_processes(dataset)
 
 
+class Seeded(random.Random):
+    """Cannot be copied: it is made again without its argument."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+
+
+def test_generators_that_cannot_be_copied_are_shared():
+    kept = Plain(system=random.SystemRandom(), seeded=Seeded(3), plain=random.Random(3))
+    new, copies = copied(kept)
+    assert (new.system, new.seeded) == (kept.system, kept.seeded)
+    assert new.plain is not kept.plain
+    assert new.plain.random() == random.Random(3).random()
+    assert paths(copies.handles) == ["dataset.seeded"]
+    assert list(threads(kept, batch_size=None)) == list(range(4))
+
+
 def test_lists_are_copied_and_long_ones_shared():
     names = [str(number) for number in range(2000)]
     pairs = [[number] for number in range(2000)]

@@ -118,22 +118,26 @@ def _described(sampler: Any, length: int | None, *, is_coming: bool) -> str:
         return repr(sampler)
     options: dict[str, Any] = {}
     if isinstance(sampler, RandomSampler):
-        options = {"replacement": sampler.replacement, "num_samples": sampler._num_samples}
+        options = {
+            "replacement": attribute(sampler, "replacement"),
+            "num_samples": attribute(sampler, "_num_samples"),
+        }
     elif isinstance(sampler, DistributedSampler):
         names = ("shuffle", "seed", "drop_last")
-        options = {name: getattr(sampler, name, None) for name in names}
+        options = {name: attribute(sampler, name) for name in names}
     elif isinstance(sampler, WeightedRandomSampler):
-        weights = zlib.crc32(sampler.weights.contiguous().numpy().data)
-        options = {
-            "weights": f"{weights:08x}",
-            "num_samples": sampler.num_samples,
-            "replacement": sampler.replacement,
-        }
+        weights = attribute(sampler, "weights")
+        if isinstance(weights, torch.Tensor):
+            weights = zlib.crc32(weights.detach().cpu().contiguous().numpy().data)
+            options["weights"] = f"{weights:08x}"
+        options["num_samples"] = attribute(sampler, "num_samples")
+        options["replacement"] = attribute(sampler, "replacement")
     elif isinstance(sampler, SubsetRandomSampler):
-        options = {"count": len(sampler.indices)}
-        indices = np.asarray(sampler.indices)
-        if indices.dtype.kind in "iu":
-            options["indices"] = f"{zlib.crc32(indices.astype(np.int64).data):08x}"
+        indices = attribute(sampler, "indices")
+        options = {"count": length_of(indices)}
+        numbers = _integers(indices)
+        if numbers is not None:
+            options["indices"] = f"{zlib.crc32(numbers.astype(np.int64).data):08x}"
     elif isinstance(sampler, PlannedBatchSampler):
         plain = {name: value for name, value in vars(sampler).items() if name[0] != "_"}
         lengths = f"{sampler._lengths_crc:08x}"
@@ -174,13 +178,22 @@ def _crc_of_indices(items: Any) -> int | None:
         if len(items) and isinstance(items[0], list | tuple):
             sizes = [len(batch) for batch in items]
             items = list(itertools.chain.from_iterable(items))
-        indices = np.asarray(items)
-    except (TypeError, ValueError):  # of other shapes, or on another device
+    except (TypeError, ValueError):  # of a class of the user's
         return None
-    if indices.dtype.kind not in "iu":
+    indices = _integers(items)
+    if indices is None:
         return None
     held = zlib.crc32(np.ascontiguousarray(indices, dtype="<i8").data)
     return zlib.crc32(np.asarray(sizes, dtype="<i8").data, held)
+
+
+def _integers(items: Any) -> np.ndarray[Any, Any] | None:
+    """Returns indices as an array; None where they are not integers."""
+    try:
+        numbers = np.asarray(items.cpu() if isinstance(items, torch.Tensor) else items)
+    except (TypeError, ValueError):  # of other shapes
+        return None
+    return numbers if numbers.dtype.kind in "iu" else None
 
 
 def checksum(state: Mapping[str, Any]) -> int:

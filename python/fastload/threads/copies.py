@@ -44,7 +44,7 @@ _CUSTOMS = (
 )
 """The methods by which classes say how they are copied."""
 
-_DRAWING = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+_DRAWING = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 _GLOBAL = (
     torch.default_generator,
     np.random.mtrand._rand,
@@ -112,10 +112,10 @@ class Copies:
             return self._share(thing, path)
         if any(thing is each for each in _GLOBAL):
             return thing
-        if isinstance(thing, _DRAWING):
-            return copy.deepcopy(thing)
-        if kind is torch.Generator or isinstance(thing, random.Random):
-            return copy.copy(thing)
+        if isinstance(thing, random.SystemRandom):
+            return thing
+        if kind is torch.Generator or isinstance(thing, _DRAWING):
+            return self._generator(thing, path)
         if isinstance(thing, type | enum.Enum | types.ModuleType | np.generic):
             return thing
         if isinstance(thing, types.FunctionType):
@@ -139,6 +139,13 @@ class Copies:
     def _share(self, thing: Any, path: str) -> Any:
         self.shared.append(Found(path, thing))
         return thing
+
+    def _generator(self, thing: Any, path: str) -> Any:
+        try:
+            return copy.deepcopy(thing)
+        except Exception:  # of a class of the user's
+            self.handles.append(Found(path, thing))
+            return thing
 
     def _native(self, thing: Any, path: str) -> Any:
         """Returns a native function; bound to the copy of an object if it is a method of one."""

@@ -111,8 +111,10 @@ def _routed(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
         worker = worker_info.current()
         if worker is not None:
             return getattr(worker.streams.numpy, method)(*arguments, **keywords)
-        if method in _LOCKLESS and ROUTE.lock is not None:
-            with ROUTE.lock:
+        if (
+            method in _LOCKLESS and (lock := ROUTE.lock) is not None
+        ):  # another thread may take it out
+            with lock:
                 return original(*arguments, **keywords)
         return original(*arguments, **keywords)
 

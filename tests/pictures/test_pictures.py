@@ -32,6 +32,7 @@ from torchvision.transforms.v2 import functional as v2f
 
 from fastload.pictures import files, tensors
 from fastload.pictures.source import Source, making
+from fastload.pictures.swap import Swap
 from fastload.pictures.waiting import Waiting
 
 
@@ -544,6 +545,32 @@ def test_a_chain_that_is_changed_is_read_again(monkeypatch, kind):
             outcome(FILES["png"], [], chain, waits=waits)[0] for waits in (False, True, True)
         )
         assert all(same(eager, each) for each in waited)
+
+
+def test_two_threads_swap_a_function():
+    """One puts the stub in while the other is about to; either takes it out."""
+
+    def function():
+        return "own"
+
+    swap = Swap(function, lambda: "stub")
+    copied = swap._copy
+
+    def interrupted(*code):
+        swap._copy = copied
+        swap.install()
+        return copied(*code)
+
+    swap._copy = interrupted
+    swap.install()
+    assert (function(), swap.original()) == ("stub", "own")
+    swap.uninstall()
+    swap._is_in = True  # the other thread's
+    swap.uninstall()
+    swap.install()
+    assert (function(), swap.original()) == ("stub", "own")
+    swap.uninstall()
+    assert function() == "own"
 
 
 def test_the_end_of_a_chain_makes_no_tensor_between():

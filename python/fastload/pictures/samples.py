@@ -2,23 +2,27 @@
 
 Owns when they do: while a sample of a map-style dataset is made, in this thread, and until it is done. A file that
 proves damaged only once its pixels are made would have failed earlier, perhaps within the user's `try`: the sample is
-then made again from the same generators' states, with pictures that do not wait.
+then made again from the same generators' states, the dataset's own ones included, with pictures that do not wait.
 """
 
 import dataclasses
 import functools
 import operator
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from fastload import _lib
 from fastload.bad_samples.fetching import change_new
 from fastload.draws import keyed
+from fastload.lowering.reading.attributes import all_stored
 
 __all__ = ["ready", "waited", "waits_in"]
 
@@ -26,6 +30,14 @@ _HERE = str(Path(__file__).parent)
 
 _FEW, _SELDOM = 4, 64
 """After so few samples without a picture in a row, only every so many-th is looked at."""
+
+_PLAIN = {bool, int, float, complex, str, bytes, type(None), torch.Tensor, np.ndarray}
+"""Classes of values in samples that hold no pictures."""
+
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
+_GLOBAL = random._inst, np.random.mtrand._rand, torch.default_generator  # type: ignore[attr-defined]
+_LONG, _MANY = 32, 200
+"""No generators are looked for in longer containers, and behind so many objects."""
 
 
 def ready() -> tuple[Any, Any, Any] | None:
@@ -49,13 +61,22 @@ def _wait(fetcher: Any, dataset: Any) -> None:
 def waited(dataset: Any) -> _lib.Unframed:
     """Returns a dataset for torch's fetcher, whose pictures wait while its samples are made."""
     make = functools.partial(operator.getitem, dataset)
-    return _lib.Unframed(_Samples().made, make, getattr(dataset, "__getitems__", None) or None)
+    return _lib.Unframed(
+        _Samples(_own_generators(dataset)).made,
+        make,
+        getattr(dataset, "__getitems__", None) or None,
+    )
 
 
 class _Samples:
-    """Makes samples of a dataset, one after the other."""
+    """Makes samples of a dataset, one after the other.
 
-    def __init__(self) -> None:
+    Args:
+        own: The dataset's own random generators.
+    """
+
+    def __init__(self, own: list[Any]) -> None:
+        self._own = own
         self._files: Any = None
         self._source: Any
         self._tensors: Any
@@ -81,6 +102,7 @@ class _Samples:
         making = self._source.making()
         generators = keyed.current()
         saved, opened = generators.save(), making.opened
+        saved_own = [_restoring(each) for each in self._own]
         # the sample may be made for another one, by a loader within it
         outer = making.is_on, making.failed, making.sources
         making.is_on, making.failed, making.sources = True, False, []
@@ -93,7 +115,7 @@ class _Samples:
                         source.check()
             if making.sources or making.opened > opened:
                 try:
-                    _finish(sample)
+                    _finish(sample, self._tensors.Waiting)
                 except Exception:  # the sample has caught Pillow's own, and keeps the picture
                     making.failed = True
                     raise
@@ -109,6 +131,8 @@ class _Samples:
         if not failed:
             return sample
         generators.restore(saved)
+        for restore in saved_own:
+            restore()
         return make(index)
 
     def _waits(self) -> bool:
@@ -135,18 +159,52 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def _finish(sample: Any) -> None:
-    """Has images in a sample be Pillow's own."""
-    from fastload.pictures.waiting import Waiting
+def _own_generators(dataset: Any) -> list[Any]:
+    """Returns the random generators that a dataset holds, other than the global ones."""
+    found: list[Any] = []
+    waiting, seen = [dataset], {id(each) for each in _GLOBAL}
+    for thing in waiting:  # to which others are added meanwhile
+        if type(thing) in _PLAIN or id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if len(seen) > _MANY:
+            break
+        kind = type(thing)
+        if issubclass(kind, _GENERATORS):
+            found += [] if issubclass(kind, random.SystemRandom) else [thing]
+        elif kind in (dict, list, tuple):
+            if len(thing) <= _LONG:
+                waiting += thing.values() if kind is dict else thing
+        else:
+            waiting += all_stored(thing).values()
+    return found
 
-    if isinstance(sample, Waiting):
-        sample.finish()
-    elif isinstance(sample, dict):
-        for value in sample.values():
-            _finish(value)
+
+def _restoring(generator: Any) -> Callable[[], Any]:
+    """Returns a function that restores the present state of a generator."""
+    if isinstance(generator, np.random.Generator):
+        return functools.partial(
+            setattr, generator.bit_generator, "state", generator.bit_generator.state
+        )
+    if isinstance(generator, random.Random):
+        return functools.partial(generator.setstate, generator.getstate())
+    return functools.partial(generator.set_state, generator.get_state())
+
+
+def _finish(sample: Any, waiting: type) -> None:
+    """Has images in a sample be Pillow's own."""
+    if isinstance(sample, waiting):
+        sample.finish()  # type: ignore[attr-defined]
+        return
+    if isinstance(sample, dict):
+        values = sample.values()
     elif isinstance(sample, list | tuple):
-        for value in sample:
-            _finish(value)
+        values = sample
     elif dataclasses.is_dataclass(sample):
-        for field in dataclasses.fields(sample):
-            _finish(getattr(sample, field.name, None))
+        values = [getattr(sample, field.name, None) for field in dataclasses.fields(sample)]
+    else:
+        return
+    if not _PLAIN.issuperset(map(type, values)):
+        for value in values:
+            if type(value) not in _PLAIN:
+                _finish(value, waiting)

@@ -29,12 +29,14 @@ class Swap:
         self._stub: CodeType = stub.__code__
         self._is_in = False
         self._is_patched = type(function) is not FunctionType or bool(function.__closure__)
-        self.original = function if self._is_patched else self._copy()
+        self.original = function if self._is_patched else self._copy(function.__code__)
 
     def install(self) -> None:
         """Puts the stub's code in."""
         if not self._is_in and not self._is_patched:
-            self.original = self._copy()
+            code = self.function.__code__
+            if code is not self._stub:  # another thread may have put it in
+                self.original = self._copy(code)
             self.function.__code__ = self._stub
             self._is_in = True
 
@@ -42,13 +44,13 @@ class Swap:
         """Puts the function's own code back, unless other code has replaced the stub's."""
         if self._is_in:
             self._is_in = False
-            self._is_patched = self.function.__code__ is not self._stub
-            if not self._is_patched:
-                self.function.__code__ = self.original.__code__
+            code, own = self.function.__code__, self.original.__code__
+            self._is_patched = code is not self._stub and code is not own
+            if code is self._stub:
+                self.function.__code__ = own
 
-    def _copy(self) -> FunctionType:
+    def _copy(self, code: CodeType) -> FunctionType:
         function = self.function
-        names = function.__globals__, function.__name__, function.__defaults__
-        copy = FunctionType(function.__code__, *names)
+        copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
         copy.__kwdefaults__ = function.__kwdefaults__
         return copy

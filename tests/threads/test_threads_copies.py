@@ -273,7 +273,8 @@ def test_a_change_of_what_is_shared_is_said_once(zeros, caplog):
 
 def test_auto_gives_one_worker_to_a_dataset_with_a_handle(caplog):
     loader = fastload.Loader(Plain(file=io.BytesIO()), lane="threads")
-    assert "dataset.file: _io.BytesIO, a position or a native handle, so one" in loader.explain()
+    handle = "dataset.file (_io.BytesIO) has a file position or native handle"
+    assert f"workers: 1 thread: {handle} that threads cannot share" in loader.explain()
     iterator = iter(loader)
     assert len(iterator._crew.workers) == 1
     assert len(list(iterator)) == 4
@@ -282,5 +283,5 @@ def test_auto_gives_one_worker_to_a_dataset_with_a_handle(caplog):
 def test_a_number_is_honoured_and_the_handle_named(caplog):
     iterator = iter(threads(Plain(file=io.BytesIO()), num_workers=3))
     assert len(iterator._crew.workers) == 3
-    assert "dataset.file (_io.BytesIO) holds a position or a native handle" in caplog.text
+    assert "dataset.file (_io.BytesIO) has a file position or native handle, which 3" in caplog.text
     assert len(list(iterator)) == 4

@@ -257,7 +257,7 @@ def test_what_moves_global_state_in_worker_init_fn_is_put_back(caplog):
     iterator = iter(loader)
     assert all(map(torch.equal, globals_now()[:2], want[:2]))
     del iterator
-    assert "worker_init_fn moved torch's global generator" in caplog.text
+    assert "worker_init_fn changed the state of torch's global generator" in caplog.text
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")

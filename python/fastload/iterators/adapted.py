@@ -152,8 +152,5 @@ def check_order(loader: Any) -> None:
         ValueError: They do.
     """
     if not loader.in_order:
-        msg = (
-            "a sample_mask says which samples of each batch count, and workers with "
-            "in_order=False do not say which batch came: leave in_order at True"
-        )
+        msg = "sample_mask needs in_order=True: with in_order=False workers do not say which batch came"
         raise ValueError(msg)

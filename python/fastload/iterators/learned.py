@@ -96,4 +96,4 @@ class Logged:
     def __call__(self, what: str) -> None:
         """Logs a clause, with the way out of it."""
         if self.first(what):
-            _log.warning("%s; lane='process' keeps it in a process of its own", what)
+            _log.warning("%s; lane='process' gives each worker its own copy", what)

@@ -168,7 +168,7 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     is_named_inline = named == "inline" and is_auto(loader)
     if obstacle is None and lane in ("auto", "native") and not is_named_inline:
         collation = "default collation" if made is None else made.name
-        why = f"every leaf of the dataset is a column, with {collation}"
+        why = f"native code can read every value of a sample, with {collation}"
         return Choice("native", why, lowered=lowered, batched=batched, plan=made)
     if obstacle is not None and lane == "native":
         msg = f"lane='native' is not possible: {obstacle}"

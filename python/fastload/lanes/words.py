@@ -26,7 +26,7 @@ _DOES = {
     "native": "native threads make the batches; no Python runs in them",
     "process": "worker processes make the batches, as torch.utils.data.DataLoader's do",
     "threads": "Python threads of this process make the batches, each from a copy of the dataset",
-    "consumer": "the training thread makes the batches, with random streams of its own",
+    "consumer": "the training thread makes the batches; each sample has its own random stream, as in workers",
     "inline": "the training thread makes the batches",
 }
 
@@ -66,13 +66,13 @@ def _lines(loader: Any) -> Iterator[tuple[str, str]]:
             "pictures",
             "images opened with Pillow are decoded natively once their pixels are needed (lazy_images=True)",
         )
-    if choice.lane not in ("inline", "consumer"):
+    if choice.lane in ("native", "process"):
         yield "workers", _workers(loader, choice)
     if choice.lane == "native":
         yield "order", _order(loader, batched=choice.batched)
         yield from _ignored(loader)
     if choice.lane == "threads":
-        yield from _shared(loader)
+        yield from _threads(loader, choice)
     if choice.lowered is not None:
         for number, (path, leaf) in enumerate(choice.lowered.leaves):
             yield f"dataset{path}", _leaf(number, leaf, choice)
@@ -114,13 +114,20 @@ def _order(loader: Any, *, batched: bool) -> str:
     return f"torch's {type(order.sampler).__qualname__}, drawn as torch draws and sliced natively"
 
 
-def _shared(loader: Any) -> Iterator[tuple[str, str]]:
-    """Yields the objects that the worker threads of a loader share, by path."""
+def _threads(loader: Any, choice: Choice) -> Iterator[tuple[str, str]]:
+    """Yields the number of worker threads, and the objects that they share, by path."""
     copies = copied(loader.dataset, loader.collate_fn, loader.worker_init_fn).copies
-    for path, thing in copies.handles:
-        one = is_auto(loader)
-        rest = "so one worker thread uses it" if one else "which the worker threads share"
-        yield path, f"{name(type(thing))}, a position or a native handle, {rest}"
+    handle = "has a file position or native handle"
+    if copies.handles and is_auto(loader):
+        path, thing = copies.handles[0]
+        yield (
+            "workers",
+            f"1 thread: {path} ({name(type(thing))}) {handle} that threads cannot share",
+        )
+    else:
+        yield "workers", _workers(loader, choice)
+        for path, thing in copies.handles:
+            yield path, f"{name(type(thing))} {handle}, which the worker threads share"
     for found in copies.shared[:_MOST_SHARED]:
         thing, kind = found.thing, name(type(found.thing))
         if isinstance(thing, torch.Tensor | np.ndarray):

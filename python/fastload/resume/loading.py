@@ -175,7 +175,9 @@ def _check_layout(state: Mapping[str, Any]) -> None:
     for name, kinds in _KEYS.items():
         value = state[name]
         if not _may_be(name, value, kinds):
-            msg = f"load_state_dict: {name}={value!r} is no value that state_dict gives it"
+            msg = (
+                f"load_state_dict: {name}={value!r} is not valid in a state; was the state edited?"
+            )
             raise StateError(msg)
     counts = state["from_workers"]
     if counts and (len(counts) != state["num_workers"] or not all(type(n) is int for n in counts)):
@@ -289,8 +291,8 @@ def check_workers(loader: Any, state: Mapping[str, Any]) -> None:
     saved, now = state["num_workers"] or 0, number_of(loader) or 0
     if is_divided and saved != now:
         msg = (
-            f"load_state_dict: the state was saved with num_workers={saved}, each with a part of the dataset's state, "
-            f"and this loader has num_workers={now}; use the same number"
+            f"load_state_dict: the state was saved with num_workers={saved} and this loader has {now}: which worker "
+            "makes which batch depends on it; use the same number"
         )
         raise StateError(msg)
 

@@ -88,7 +88,7 @@ class Crew:
             self.ended()
         if before is not None and (moved := before.moved()):
             before.restore()
-            tell(f"worker_init_fn moved {' and '.join(moved)}, which was put back")
+            tell(f"worker_init_fn changed the state of {' and '.join(moved)}; it was restored")
 
     def _free(self) -> int:
         """Returns the lowest place that no living worker has."""

@@ -161,9 +161,9 @@ class ThreadIter(Paced):
 
     def _workers_of_shared(self, handle: Found, number: int) -> int:
         """Returns how many workers a dataset gets that threads have to share parts of."""
-        what = f"{handle.path} ({name(type(handle.thing))}) holds a position or a native handle"
+        what = f"{handle.path} ({name(type(handle.thing))}) has a file position or native handle"
         if isinstance(number, Auto):
-            self._log(f"{what}, so one worker thread uses it")
+            self._log(f"{what} that threads cannot share, so one worker thread is used")
             return 1
         self._log(f"{what}, which {int(number)} worker threads share")
         return int(number)
@@ -176,7 +176,10 @@ class ThreadIter(Paced):
                 touched, as a lock that one of them held is held for ever.
         """
         if not self._crew.is_here():
-            msg = "the worker threads of this iterator are in the process that this one was forked from"
+            msg = (
+                "this iterator was made before a fork: its worker threads run in the parent process; "
+                "iterate the loader again here"
+            )
             raise RuntimeError(msg)
         return super()._step()
 

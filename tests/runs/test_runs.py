@@ -97,13 +97,44 @@ def test_damaged_lines_are_counted(run, tmp_path):
     lines.insert(7, '{"kind": "of a later version"}')
     other = json.loads(lines[1])
     assert other["kind"] == "window"
-    for wrong in ({"scalars": [1]}, {"findings": None}):
+    for wrong in ({"scalars": [1]}, {"step": None}, {"time_s": None}, {"rank": []}):
         lines.insert(8, json.dumps(other | wrong))
-    lines.insert(10, "[" * 100_000)
+    lines.insert(12, "[" * 100_000)
     (tmp_path / "run.jsonl").write_text("\n".join([*lines, ""]))
     found = RunFile(tmp_path / "run.jsonl")
-    assert found.damaged == 6
+    assert found.damaged == 8
     assert len(found.run.windows) == 19
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        ("start", {"time_s": None}),
+        ("start", {"time_s": 1e308}),
+        ("start", {"pid": [], "rank": "x", "loader": "x"}),
+        ("finding", {"advice": True}),
+        ("finding", {"owner": 5.0}),
+        ("window", {"findings": [{}]}),
+        ("window", {"monotonic_s": 1e308}),
+        ("steps", {"batch": [10**30] * 10}),
+        ("steps", {"own_s": [1e308] * 10}),
+    ],
+)
+def test_values_of_wrong_types_are_damage_and_no_traceback(run, tmp_path, kind, wrong):
+    lines = [json.loads(line) for line in run.read_text().splitlines()]
+    place = next(
+        place
+        for place, line in enumerate(lines)
+        if line["kind"] == ("window" if kind == "steps" else kind)
+    )
+    changed = lines[place]["steps"] if kind == "steps" else lines[place]
+    changed.update(wrong)
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert RunFile(path).damaged == 1
+    assert top.main([str(path), "--once"]) == 0
+    assert report.main([str(path)]) == 0
+    assert report.main([str(path), "--trace", str(tmp_path / "trace.json")]) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ killed leaves one.
 import contextlib
 import json
 import math
+import operator
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import median
@@ -23,7 +24,9 @@ from fastload.monitoring.sinks.jsonl import VERSION
 __all__ = ["Run", "RunFile", "RunFileError", "file_of"]
 
 _T = TypeVar("_T")
+_LATEST_S = 1e11  # of any clock: the year 5138
 _FEWEST = 4  # windows from which their usual length is known
+_WRONG = (KeyError, TypeError, ValueError, OverflowError)  # of values that no monitor writes
 
 
 class RunFileError(ValueError):
@@ -117,42 +120,95 @@ class RunFile:
                     f"{self.path} has version {found} of the format; this fastload reads {VERSION}"
                 )
                 raise RunFileError(msg)
-            self.run = Run(values, deque(maxlen=self._keep))
+            start = _start(values)
+            self.damaged += len(start) < len(values)
+            self.run = Run(start, deque(maxlen=self._keep))
             return
         if not self.run.start:
             self.damaged += 1
             return
         try:
             self._add(kind, values)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except _WRONG:
             self.damaged += 1
 
     def _add(self, kind: str, values: dict[str, Any]) -> None:
         run = self.run
         if kind == "window":
-            scalars = {name: _number(value) for name, value in values["scalars"].items()}
-            changed = {"scalars": scalars, "steps": _steps(values["steps"])}
-            window = _made(Window, values | changed)
-            run.standing = tuple(values["findings"])
+            window = _made(Window, values | {"steps": _steps(values["steps"])})
+            run.standing = tuple(map(operator.index, values["findings"]))
             run.windows.append(window)
             run.last_steps.update(dict.fromkeys(run.standing, window.step))
         elif kind == "finding":
-            changed = {"kind": values["finding"], "cost_s": _number(values["cost_s"])}
-            run.findings[values["number"]] = _made(Finding, values | changed)
+            number = operator.index(values["number"])
+            run.findings[number] = _made(Finding, values | {"kind": values["finding"]})
         elif kind == "end":
             run.end = values
 
 
+def _start(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the line `start` without the values that have another type than a monitor writes."""
+    found = {}
+    for name, value in values.items():
+        with contextlib.suppress(*_WRONG):
+            found[name] = _read(name, value)
+    return found
+
+
 def _made(kind: type[_T], values: Mapping[str, Any]) -> _T:
-    return kind(**{each.name: values[each.name] for each in fields(kind)})  # type: ignore[arg-type]
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _read(name, values[name]) for name in names})
+
+
+def _read(name: str, value: Any) -> Any:
+    """Returns the value of a field; raises one of `_WRONG` if a monitor does not write such values."""
+    return _READ[name](value) if name in _READ else value
 
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
+def _clock(value: float) -> float:
+    time_s = float(value)
+    if not abs(time_s) <= _LATEST_S:
+        msg = f"{value} is no time in seconds"
+        raise ValueError(msg)
+    return time_s
+
+
+def _text(value: str) -> str:
+    if not isinstance(value, str):
+        msg = f"a text is needed, found {value!r}"
+        raise TypeError(msg)
+    return value
+
+
+def _scalars(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: _number(value) for name, value in dict(values).items()}
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("step", "rank", "since_step", "pid"), operator.index),
+    **dict.fromkeys(("time_s", "monotonic_s", "since_s"), _clock),
+    **dict.fromkeys(("kind", "what", "evidence", "advice", "owner", "host"), _text),
+    "cost_s": _number,
+    "scalars": _scalars,
+    "loader": dict,
+}
+"""The readers of the fields of windows, findings and lines `start`, by name."""
+
+
 def _steps(columns: Mapping[str, list[float | None]]) -> Steps:
-    return Steps(*(np.array(columns[name], dtype) for name, dtype in COLUMNS.items()))
+    made = Steps(*(np.array(columns[name], dtype) for name, dtype in COLUMNS.items()))
+    found = made.columns().values()
+    if len({len(column) for column in found}) > 1:
+        msg = "the columns of a window have different lengths"
+        raise ValueError(msg)
+    if any(column.dtype.kind == "f" and np.any(np.abs(column) > _LATEST_S) for column in found):
+        msg = "a time of a step is out of range"
+        raise ValueError(msg)
+    return made
 
 
 def file_of(pid: int) -> str:

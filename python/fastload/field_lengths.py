@@ -30,9 +30,9 @@ def lengths(
 
     Columns and recognised datasets give lengths from offsets and headers. Otherwise each sample is made once:
     by threads if it is native, else by worker processes. Such lengths are cached as long as the process lives,
-    and optionally in a file, under a fingerprint of the dataset: its class and methods, its state if it pickles
-    into 64 MiB, the fingerprint of a Hugging Face dataset, size and time of the files of columns. Files that
-    Python code reads are not part of the fingerprint.
+    and optionally in a file, under a fingerprint of the dataset: its class with methods and attributes, the globals
+    that they name, its state if it pickles into 64 MiB, the fingerprint of a Hugging Face dataset, size and time of
+    the files of columns. Files that Python code reads are not part of the fingerprint.
 
     Args:
         dataset: A map-style dataset.

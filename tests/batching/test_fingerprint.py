@@ -82,6 +82,9 @@ def module(**attributes):
         (Samples([1, 2]), Other([1, 2])),
         (Samples(np.zeros(3)), Samples(np.ones(3))),
         (Samples(torch.zeros(3)), Samples(torch.ones(3))),
+        (Samples(torch.zeros(3)), Samples(torch.zeros(3, 1))),
+        (Samples(torch.zeros(3)), Samples(torch.zeros(3, dtype=torch.int32))),
+        (Samples(torch.ones(2, dtype=torch.complex64)), Samples(torch.tensor([1, 1j]).conj())),
         (Samples(0, lambda x: x + 1), Samples(0, lambda x: x + 2)),
         (Samples(0, lambda x: x[0].real), Samples(0, lambda x: x[0].imag)),
         (Samples(0, add(1)), Samples(0, add(2))),
@@ -119,11 +122,13 @@ def test_ordinary_datasets_have_one(dataset):
     assert fingerprint(dataset) == fingerprint(dataset) is not None
 
 
-def test_sets_of_text_are_the_same_in_all_processes():
+def test_sets_of_text_and_tensors_are_the_same_in_all_processes():
     program = (
+        "import torch\n"
         "from fastload.batching.fingerprint import fingerprint\n"
+        "MEAN = torch.nn.Parameter(torch.rand(3, generator=torch.Generator().manual_seed(1)))\n"
         "KINDS = {'jpg', 'png', 'gif', 'webp'}\n"
-        "print(fingerprint(lambda x: x in KINDS or x in {'a', 'b', 'c'}))"
+        "print(fingerprint(lambda x: x in KINDS or x in MEAN or x in {'a', 'b', 'c'}))"
     )
     found = {
         subprocess.check_output(

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import torch
+
 from fastload.bad_samples.sample_files import stamp
 from fastload.columns import Column, Tar
 
@@ -76,12 +78,29 @@ class _Pickler(pickle.Pickler):
             return str, (_name(value),), (methods, value.__bases__, _attributes(value))
         if isinstance(value, ModuleType):
             return str, (value.__name__,)
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and _is_plain(value):
+            data = (
+                value.detach()
+                .resolve_conj()
+                .resolve_neg()
+                .contiguous()
+                .reshape(-1)
+                .view(torch.uint8)
+            )
+            form = type(value), value.dtype, tuple(value.shape), value.requires_grad
+            return tuple, ((form, data.numpy()),)
         if isinstance(value, Column | Tar):
             stamps = list(map(stamp, getattr(value, "_paths", ())))
             return tuple, ((type(value), value.__reduce__(), stamps),)
         if type(value).__module__ == "datasets.arrow_dataset" and hasattr(value, "_fingerprint"):
             return tuple, ((type(value).__qualname__, value._fingerprint),)
         return NotImplemented
+
+
+def _is_plain(value: torch.Tensor) -> bool:
+    """Returns true if bytes in memory are the values of a tensor, whose pickle has the address of its storage."""
+    is_dense = value.device.type == "cpu" and value.layout is torch.strided
+    return is_dense and not (value.is_quantized or value.is_nested) and value.nbytes <= _MOST_BYTES
 
 
 def _of_python(value: Any) -> bool:

@@ -84,7 +84,7 @@ def _made(*args: Any, _origin: Loader[Any] | None = None, **options: Any) -> Dat
 
 
 def _without_origin(prepare: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that hands torch's DataLoader all arguments that Accelerate knows, for the time without ours."""
+    """Returns a function that runs without our argument among those that Accelerate hands to torch's DataLoader."""
 
     @functools.wraps(prepare)
     def preparing(*args: Any) -> Any:

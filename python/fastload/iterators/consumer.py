@@ -6,18 +6,22 @@ would, so that no order depends on where samples are made.
 """
 
 import operator
+import random
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
 from torch.utils.data._utils import pin_memory
+from torch.utils.data._utils.worker import _generate_state
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
 from fastload.bad_samples import tolerate
 from fastload.draws import keyed
+from fastload.draws.generators import seed_numpy
 from fastload.draws.keyed import Key, Keys
 from fastload.draws.sampler import is_private, native
-from fastload.iterators.only_worker import Streams
 from fastload.lowering import collators
 from fastload.lowering.cheap import drawn_from
 from fastload.lowering.kept_reading import KeptReading
@@ -25,7 +29,14 @@ from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator, start_anew
 
-__all__ = ["ConsumerIter", "Maker", "at_least_one", "check_map_style", "check_number_is_auto"]
+__all__ = [
+    "ConsumerIter",
+    "Maker",
+    "at_least_one",
+    "check_map_style",
+    "check_number_is_auto",
+    "check_prefetch_factor",
+]
 
 _PIPES = (IterDataPipe, MapDataPipe)
 
@@ -323,6 +334,17 @@ class ConsumerIter(Resumable):
         return self._maker.batches
 
 
+def check_prefetch_factor(loader: Any) -> None:
+    """Refuses to make no batches ahead, as torch's workers do.
+
+    Raises:
+        AssertionError: `prefetch_factor` is 0.
+    """
+    if loader.prefetch_factor <= 0:
+        msg = f"prefetch_factor must be greater than 0 where batches are made ahead, but got {loader.prefetch_factor}"
+        raise AssertionError(msg)
+
+
 def check_map_style(what: str, kind: int) -> None:
     """Raises ValueError for an iterable dataset."""
     if kind != _DatasetKind.Map:
@@ -344,3 +366,34 @@ def at_least_one(what: str, number: int) -> int:
         msg = f"{what} takes a number of at least 1, but got {number}"
         raise ValueError(msg)
     return number
+
+
+class Streams:
+    """The generators of torch's first worker, for an iterable dataset that is iterated here.
+
+    The process's own are saved, and restored, by `keyed.borrowed` around it.
+    """
+
+    def __init__(self, base_seed: int) -> None:
+        with keyed.borrowed():
+            torch.default_generator.manual_seed(base_seed)
+            seed_numpy(np.random.mtrand._rand, _generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
+            random.seed(base_seed)
+            self._saved = keyed.current().save()
+
+    def pack(self) -> bytes | None:
+        """Returns their states, for another process."""
+        with keyed.borrowed(), self:
+            return keyed.current().pack()
+
+    def unpack(self, packed: bytes) -> None:
+        """Restores packed states."""
+        with keyed.borrowed(), self:
+            keyed.current().unpack(packed)
+
+    def __enter__(self) -> None:
+        self._generators = keyed.current()
+        self._generators.restore(self._saved)
+
+    def __exit__(self, *_: object) -> None:
+        self._saved = self._generators.save()

@@ -23,7 +23,13 @@ from fastload.batching.sample_mask import with_mask
 from fastload.draws import sampler
 from fastload.draws.keyed import Key
 from fastload.images import foreign
-from fastload.iterators.consumer import Maker, at_least_one, check_map_style, check_number_is_auto
+from fastload.iterators.consumer import (
+    Maker,
+    at_least_one,
+    check_map_style,
+    check_number_is_auto,
+    check_prefetch_factor,
+)
 from fastload.machine import memory, pillow
 from fastload.machine.auto import is_auto
 from fastload.machine.budget import budget_bytes
@@ -60,12 +66,7 @@ class NativeIter(Resumable):
     ) -> None:
         self._continue(loader)
         super().__init__(loader)
-        if loader.prefetch_factor <= 0:
-            msg = (
-                "prefetch_factor must be greater than 0 where batches are made ahead, "
-                f"but got {loader.prefetch_factor}"
-            )
-            raise AssertionError(msg)
+        check_prefetch_factor(loader)
         workers = operator.index(loader.num_workers)  # a float is torch's TypeError
         self._in_order = bool(loader.in_order)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves

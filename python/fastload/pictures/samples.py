@@ -35,7 +35,7 @@ _PLAIN = {bool, int, float, complex, str, bytes, type(None), torch.Tensor, np.nd
 """Classes of values in samples that hold no pictures."""
 
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
-_GLOBAL = random._inst, np.random.mtrand._rand, torch.default_generator  # type: ignore[attr-defined]
+_GLOBAL = random._inst, np.random.mtrand._rand, torch.default_generator
 _LONG, _MANY = 32, 200
 """No generators are looked for in longer containers, and behind so many objects."""
 
@@ -196,6 +196,7 @@ def _finish(sample: Any, waiting: type) -> None:
     if isinstance(sample, waiting):
         sample.finish()  # type: ignore[attr-defined]
         return
+    values: Any
     if isinstance(sample, dict):
         values = sample.values()
     elif isinstance(sample, list | tuple):

@@ -18,6 +18,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_in
 
 from fastload import _lib
 from fastload.iterators.adapted import stand_in
+from fastload.iterators.consumer import check_prefetch_factor
 from fastload.iterators.learned import Logged
 from fastload.iterators.paced import Paced, batch_bytes
 from fastload.lowering.memo import Memo
@@ -67,13 +68,8 @@ class ThreadIter(Paced):
         self._continue(loader)
         keeping = self._keeping(loader)  # says where the cursor's states lie
         _BaseDataLoaderIter.__init__(self, loader)
+        check_prefetch_factor(loader)
         self._prefetch_factor = loader.prefetch_factor
-        if self._prefetch_factor <= 0:
-            msg = (
-                "prefetch_factor must be greater than 0 where batches are made ahead, "
-                f"but got {self._prefetch_factor}"
-            )
-            raise AssertionError(msg)
         self._in_order = loader.in_order
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._worker_init_fn = loader.worker_init_fn

@@ -27,7 +27,10 @@ def why_no_workers(loader: Any) -> tuple[str, bool] | None:
             f"iterating the dataset changes {', '.join(changed)}, of which a worker would have a copy",
             False,
         )
-    if (device := torch.get_default_device().type) != "cpu":
+    if (
+        torch._C._len_torch_function_stack()
+        and (device := torch.get_default_device().type) != "cpu"
+    ):
         return (
             f"torch's default device is {device}, which a forked worker may not be able to use",
             False,

@@ -291,8 +291,8 @@ def check_workers(loader: Any, state: Mapping[str, Any]) -> None:
     saved, now = state["num_workers"] or 0, number_of(loader) or 0
     if is_divided and saved != now:
         msg = (
-            f"load_state_dict: the state was saved with num_workers={saved} and this loader has {now}: which worker "
-            "makes which batch depends on it; use the same number"
+            f"load_state_dict: the state was saved with num_workers={saved} and this loader has num_workers={now}: which "
+            "worker makes which batch depends on it; use the same number"
         )
         raise StateError(msg)
 

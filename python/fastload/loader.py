@@ -24,6 +24,7 @@ from fastload.bad_samples import BadSample, Ledger, OnError, policy_of
 from fastload.batching import PlannedBatchSampler, TokenBatchSampler, device_mesh
 from fastload.batching import sample_mask as masks
 from fastload.batching.fields import lengths_for
+from fastload.batching.layers import innermost
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
 from fastload.collate import PadCollate
@@ -412,7 +413,7 @@ class Loader(DataLoader[_T_co]):
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self._ledger is None and self.on_error != "raise":
-            self._ledger = Ledger.of(self)
+            self._ledger = Ledger.of(self, innermost(self._index_sampler))
         choice = lanes.current_choice(self)
         if self._profile is not None and self._profile_fits is None:
             program = None if choice.lowered is None else choice.lowered.program

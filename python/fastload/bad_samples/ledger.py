@@ -18,7 +18,6 @@ from torch.utils.data import SequentialSampler
 from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
 from fastload.bad_samples.sample_files import first_file, stamp
-from fastload.batching.layers import innermost
 from fastload.faults import REASONS
 from fastload.machine.ranks import rank, rank_of
 from fastload.rank_files import file_of, is_torn
@@ -70,13 +69,13 @@ class Ledger:
             files; None for one that does not exist, and where the dataset lists none.
     """
 
-    def __init__(self, policy: OnError, loader: Any) -> None:
+    def __init__(self, policy: OnError, loader: Any, order: Any) -> None:
         self.policy = policy
         self.records: list[BadSample] = []
         self.sizes: list[tuple[int, int | None]] = []
         self._dataset = loader.dataset
         # the sampler visits each sample once, in the order of the dataset
-        self._evaluates = type(innermost(loader._index_sampler)) is SequentialSampler
+        self._evaluates = type(order) is SequentialSampler
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
         self._last: tuple[int, Sequence[int]] = (0, ())
@@ -84,10 +83,10 @@ class Ledger:
         self._is_written = True  # False once the file cannot be written
 
     @classmethod
-    def of(cls, loader: Any) -> "Ledger | None":
-        """Returns a ledger for a loader; None if it raises errors as they are."""
+    def of(cls, loader: Any, order: Any) -> "Ledger | None":
+        """Returns a ledger for a loader and the sampler of its order; None if it raises errors as they are."""
         policy = policy_of(loader.on_error, loader)
-        return None if policy is None else cls(policy, loader)
+        return None if policy is None else cls(policy, loader, order)
 
     def begin(self, sizes: Sequence[tuple[int, int | None]] = ()) -> None:
         """Begins an epoch, and logs if files have changed that were bad in its first part, by the `sizes` of then."""

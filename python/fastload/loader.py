@@ -357,16 +357,14 @@ class Loader(DataLoader[_T_co]):
 
     def __len__(self) -> int:
         """Returns the number of batches: of the epoch in progress, if a planned batch sampler has more or fewer next."""
-        sampler, cursor = self.batch_sampler, self._cursor
-        epoch = (
-            cursor.draws.epoch
-            if cursor is not None and cursor.draws.is_noted and not cursor.is_finished
-            else None
-        )
         is_running = self._in_progress is not None and self._in_progress() is not None
-        if isinstance(sampler, PlannedBatchSampler) and epoch is not None and is_running:
-            return sampler.count_of(epoch)
-        return super().__len__()
+        cursor = self._cursor if is_running else None
+        if cursor is None or cursor.is_finished or not cursor.draws.is_noted:
+            return super().__len__()
+        sampler, epoch = self.batch_sampler, cursor.draws.epoch
+        if not isinstance(sampler, PlannedBatchSampler) or epoch is None:
+            return super().__len__()
+        return sampler.count_of(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the last iterator, from which another loader can continue.

@@ -53,8 +53,7 @@ class ArrowCollate(ArrowBatchCollateFn):
             generator=torch.Generator(),  # draws nothing from the one that the training uses
             tune=False,
         )
-        if (
-            lanes.choose(loader).lane != "native"
-        ):  # workers for one batch would take longer than the batch
+        # workers for one batch would take longer than the batch
+        if lanes.choose(loader).lane != "native":
             return loader.collate_fn([columns[row] for row in range(batch.num_rows)])
         return next(iter(loader))

@@ -91,9 +91,8 @@ def _numbers(batch: Sequence[Any], kind: type) -> Any:
     """Returns a tensor of Python numbers."""
     read, dtype = _NUMBERS[kind]
     numbers = read(batch if type(batch) is list else list(batch))
-    if (
-        numbers is None or torch._C._len_torch_function_stack()
-    ):  # such as that of `set_default_device`
+    # a mode, such as that of `set_default_device`, changes what torch makes
+    if numbers is None or torch._C._len_torch_function_stack():
         return _torchs(batch)
     return torch.frombuffer(numbers, dtype=dtype).clone()
 

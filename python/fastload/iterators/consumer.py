@@ -22,7 +22,6 @@ from fastload.draws import keyed
 from fastload.draws.generators import seed_numpy
 from fastload.draws.keyed import Key, Keys
 from fastload.draws.sampler import is_private, native
-from fastload.lowering import collators
 from fastload.lowering.cheap import drawn_from
 from fastload.lowering.kept_reading import KeptReading
 from fastload.pictures import waited
@@ -230,8 +229,6 @@ class ConsumerIter(Resumable):
                 graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         else:
             self._share(shared, loader)
-            self._collate_fn, may_draw = collators.followed(self._collate_fn)
-            draws = self._draws = may_draw or draws
         self._keys: Keys | None = None
         # workers that persist may find a dataset that draws in a later epoch
         if self._dataset_kind == _DatasetKind.Map and (draws or self._persistent_workers):

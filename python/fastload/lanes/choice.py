@@ -19,7 +19,7 @@ from fastload.collate.pad_collate import PadCollate
 from fastload.collate.stacking import default_collate
 from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
-from fastload.lanes.no_workers import why_no_processes, why_no_workers
+from fastload.lanes.no_workers import other_device, why_no_processes, why_no_workers
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import (
     Leaf,
@@ -132,7 +132,7 @@ def choose_if_short(loader: Any) -> Choice | None:
         "its epochs are short or left early, and its code shows that its samples cost less than handing "
         "them over"
     )
-    return Choice("consumer", why, draws=may_draw(loader), here=why)
+    return Choice("consumer", why, draws=_may_draw(loader), here=why)
 
 
 def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
@@ -195,7 +195,7 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     code = reading_of(loader).code() if may_read else Code(None)
     if code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
-        draws = may_draw(loader)
+        draws = _may_draw(loader)
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=draws, here=here)
     if may_choose and (known := why_no_workers(loader)) is not None:
         here, is_news = known
@@ -266,7 +266,7 @@ def _collates_quickly(loader: Any) -> bool:
     return _is_default(loader) or _planner(loader) is not None
 
 
-def may_draw(loader: Any) -> bool:
+def _may_draw(loader: Any) -> bool:
     """Returns true unless `collate_fn` is known to draw nothing: some collators of transformers draw masks."""
     if _is_default(loader) or type(loader.collate_fn) in (PadCollate, PackCollate):
         return False
@@ -320,10 +320,7 @@ def _obstacles(
     if is_read and loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
         msg = "worker_init_fn may change the dataset, whose code is read before it runs"
         yield NotNative(msg, "leave worker_init_fn out")
-    if (
-        torch._C._len_torch_function_stack()
-        and (device := torch.get_default_device()).type != "cpu"
-    ):
+    if (device := other_device()) is not None:
         moved = (path for path, leaf in leaves if leaf.form in ("number", "list", "array", "cell"))
         if (path := next(moved, None)) is not None:
             msg = f"samples{path} become tensors on torch's default device, {device}, and native ones are on the CPU"

@@ -15,7 +15,13 @@ from fastload.processes.shared_state import why_one_process
 from fastload.registry import name
 from fastload.resume.stateful import is_stateful
 
-__all__ = ["why_no_processes", "why_no_workers"]
+__all__ = ["other_device", "why_no_processes", "why_no_workers"]
+
+
+def other_device() -> torch.device | None:
+    """Returns torch's default device; None if that is the CPU, which a mode of torch would change."""
+    device = torch.get_default_device() if torch._C._len_torch_function_stack() else None
+    return None if device is None or device.type == "cpu" else device
 
 
 def why_no_workers(loader: Any) -> tuple[str, bool] | None:
@@ -27,14 +33,11 @@ def why_no_workers(loader: Any) -> tuple[str, bool] | None:
             f"iterating the dataset changes {', '.join(changed)}, of which a worker would have a copy",
             False,
         )
-    if (
-        torch._C._len_torch_function_stack()
-        and (device := torch.get_default_device().type) != "cpu"
-    ):
-        return (
-            f"torch's default device is {device}, which a forked worker may not be able to use",
-            False,
+    if (device := other_device()) is not None:
+        why = (
+            f"torch's default device is {device.type}, which a forked worker may not be able to use"
         )
+        return why, False
     if loader._record.why_here is not None:
         return loader._record.why_here, False
     if (hindrance := why_no_processes(loader)) is not None:

@@ -25,7 +25,8 @@ from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.learned import Logged, stays_here
 from fastload.iterators.native import NativeIter
 from fastload.iterators.worker_init import described, only_seeds
-from fastload.lanes.choice import Choice, choose, may_draw, program_here
+from fastload.lanes.choice import Choice, choose, program_here
+from fastload.lowering.collators import settings_of
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import AUTO, Auto, is_auto
 from fastload.processes import UnpicklableError, iterate
@@ -47,6 +48,7 @@ class Settled:
     Attributes:
         choice: The lane: native, or the consumer.
         of: The loader's attributes that decided on it, and on its iterator.
+        settings: Those of its collate function, which the user may change in place.
         held: The state of a native dataset; the identities of the attributes of another, if its code was not found to be
             cheap.
         until_s: The time after which it is then chosen again.
@@ -55,6 +57,7 @@ class Settled:
 
     choice: Choice
     of: tuple[Any, ...]
+    settings: list[Any]
     held: Any
     until_s: float
     shared: dict[str, Any] | None = None
@@ -81,9 +84,10 @@ def current_choice(loader: Any) -> Choice:
     """
     if vars(loader)["num_workers"] == 0 and loader.lane == "auto" and loader._profile is None:
         return Choice("inline", "num_workers=0")
-    of = _decisive(loader)
+    of, settings = _decisive(loader), settings_of(loader.collate_fn)
     settled = loader._settled
-    if settled is not None and all(map(operator.is_, of, settled.of)) and _holds(settled, loader):
+    is_same = settled is not None and all(map(operator.is_, of, settled.of))
+    if is_same and settings == settled.settings and _holds(settled, loader):
         return settled.choice  # type: ignore[no-any-return]
     vars(loader)["_reading"] = None  # its program is one of the loader as it was
     began_s = time.monotonic()
@@ -97,7 +101,7 @@ def current_choice(loader: Any) -> Choice:
     elif choice.lane == "native" and choice.plan is None:
         held = _native_state(loader)
     if held is not None:
-        loader._settled = Settled(choice, _decisive(loader), held, until_s)
+        loader._settled = Settled(choice, _decisive(loader), settings, held, until_s)
     return choice
 
 
@@ -220,9 +224,7 @@ def _start_here(
     elif loader.num_workers == 0:
         changes["num_workers"] = Auto(1)  # of an inline profile; 0 would take no index of a sampler
     kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)
-    iterator: ConsumerIter = kind(
-        stand_in(loader, **changes), draws=choice.draws or may_draw(loader)
-    )
+    iterator: ConsumerIter = kind(stand_in(loader, **changes), draws=choice.draws)
     is_fresh = loader._restored is None and loader.mesh is None and iterator._shared_seed is None
     if loader._settled is not None and kind is ConsumerIter and is_private and is_fresh:
         loader._settled.shared = iterator.shared()

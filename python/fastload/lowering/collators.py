@@ -29,7 +29,6 @@ __all__ = [
     "Collator",
     "Make",
     "flattening_pack",
-    "followed",
     "lower_collator",
     "native",
     "seq2seq_labels",
@@ -53,7 +52,6 @@ class Collator:
     def __init__(self, original: Any) -> None:
         self.original = original
         self._make = lower_collator(original)
-        self._settings = settings_of(original)
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         """Returns the same result as the original; raises the same errors."""
@@ -66,12 +64,6 @@ class Collator:
         """Pickles the original."""
         return Collator, (self.original,)
 
-    def followed(self) -> Any:
-        """Returns the function for the settings that the original has now: this one, another, or the original."""
-        if self._settings == settings_of(self.original):
-            return self
-        return native(self.original) or self.original
-
 
 def settings_of(collate_fn: Any) -> list[Any]:
     """Returns the settings that the native batches of a collate function depend on, to be compared by `==`."""
@@ -82,14 +74,6 @@ def settings_of(collate_fn: Any) -> list[Any]:
     if "tokenizer" in own:
         settings += [str(getattr(own["tokenizer"], name, None)) for name in _OF_TOKENIZER]
     return settings
-
-
-def followed(collate_fn: Any) -> tuple[Any, bool]:
-    """Returns the function for the settings that a `Collator`'s original has now, and true if it may draw."""
-    if type(collate_fn) is not Collator:
-        return collate_fn, False
-    made = collate_fn.followed()
-    return made, type(made) is not Collator
 
 
 def native(collate_fn: Any) -> Collator | None:

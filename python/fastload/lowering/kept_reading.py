@@ -17,7 +17,6 @@ from torch.utils.data._utils import collate
 from fastload import _lib
 from fastload.lowering.cheap import Code, Shallow, global_of, read_shallowly
 from fastload.lowering.code_names import names_of
-from fastload.lowering.collators import settings_of
 
 __all__ = ["KeptReading"]
 
@@ -72,8 +71,7 @@ class KeptReading:
         arrays = [] if self._sources is None or self._sources.entries else self._sources.arrays
         if not arrays or sum(array.nbytes for array in arrays) > _MOST_BYTES:
             return None
-        settings = _settings(), settings_of(loader.collate_fn)
-        now = settings, len(self._dataset), list(map(_contents, arrays))
+        now = _settings(), len(self._dataset), list(map(_contents, arrays))
         if now != self._lowered_at:
             self._program, self._lowered_at = lower(loader), now
         return self._program

@@ -63,11 +63,9 @@ def to_tensor(pic: Any) -> torch.Tensor:
 
 def pil_to_tensor(pic: Any) -> torch.Tensor:
     """Returns `(C, H, W)` of uint8, a view of `(H, W, C)`."""
-    made = None
-    if (
-        isinstance(pic, Waiting) and not torch._C._len_torch_function_stack()
-    ):  # torchvision copies to a default device
-        made = tensor(pic, ("bytes", "hwc"))
+    # torchvision copies to a default device
+    waits = isinstance(pic, Waiting) and not torch._C._len_torch_function_stack()
+    made = tensor(pic, ("bytes", "hwc")) if waits else None
     return _swaps[_PIL_TO_TENSOR].original(pic) if made is None else made
 
 

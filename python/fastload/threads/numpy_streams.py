@@ -111,9 +111,8 @@ def _routed(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
         worker = worker_info.current()
         if worker is not None:
             return getattr(worker.streams.numpy, method)(*arguments, **keywords)
-        if (
-            method in _LOCKLESS and (lock := ROUTE.lock) is not None
-        ):  # another thread may take it out
+        lock = ROUTE.lock if method in _LOCKLESS else None  # which another thread may take out
+        if lock is not None:
             with lock:
                 return original(*arguments, **keywords)
         return original(*arguments, **keywords)

@@ -60,9 +60,8 @@ class Run:
     # milliseconds per sample and stage, summed over native threads, without the time in which other programs had their core
     work_ms: Mapping[str, float] = field(default_factory=dict)
     read_bytes: float = 0.0  # encoded bytes read per sample
-    errors: int = (
-        0  # batches that were errors, and bad samples that the loader's `on_error` took care of
-    )
+    # batches that were errors, and bad samples that the loader's `on_error` took care of
+    errors: int = 0
     error: str = ""  # the first of them, in one line
     overdue: bool = False  # true if the run was stopped because a batch took far too long
 

@@ -4,7 +4,8 @@
 
 #![allow(clippy::cast_possible_wrap)] // small constants
 
-use std::hint::black_box;
+mod measure;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use _lib::order::Indices;
 use _lib::program::{Options, Program, Run, Task};
 use _lib::stats::Stages;
 use _lib::stream::{Chunk, Completion, Limits, Stream, Taken, Work};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use measure::measure;
 
 const ROWS: usize = 1_000_000;
 const ROW_FLOATS: usize = 32;
@@ -79,23 +80,20 @@ fn take<W: Work>(stream: &Stream<W>) -> W::Output {
     }
 }
 
-fn hand_over(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("hand-over");
+fn hand_over() {
     for threads in [1, 2] {
         let stream = Stream::open(Nothing, limits(threads), 0).expect("threads");
         for _ in 1..2 * threads {
             stream.submit((), 0, None);
         }
-        group.bench_function(BenchmarkId::new("threads", threads), |bencher| {
-            bencher.iter(|| {
-                stream.submit((), 0, None);
-                take(&stream);
-            });
+        measure(&format!("hand-over, threads={threads}"), || {
+            stream.submit((), 0, None);
+            take(&stream);
         });
     }
 }
 
-fn next_over_rows(criterion: &mut Criterion) {
+fn next_over_rows() {
     let array = vec![1_u8; ROWS * ROW_FLOATS * 4];
     let (pointer, len) = (array.as_ptr(), array.len());
     // SAFETY: the array is the view's owner, and neither moves nor is written to.
@@ -117,9 +115,7 @@ fn next_over_rows(criterion: &mut Criterion) {
         .map(|i| i * 982_451_653 % ROWS as i64)
         .collect();
 
-    let mut group = criterion.benchmark_group("next");
     for batch in [32, 1024] {
-        group.throughput(Throughput::Elements(batch as u64));
         let stream = Stream::open(run.clone(), limits(2), 0).expect("threads");
         let mut at = 0;
         let mut submit = || {
@@ -140,14 +136,14 @@ fn next_over_rows(criterion: &mut Criterion) {
         for _ in 0..3 {
             submit();
         }
-        group.bench_function(BenchmarkId::new("rows of 128 B", batch), |bencher| {
-            bencher.iter(|| {
-                submit();
-                black_box(take(&stream));
-            });
+        measure(&format!("next, {batch} rows of 128 B"), || {
+            submit();
+            take(&stream)
         });
     }
 }
 
-criterion_group!(benches, hand_over, next_over_rows);
-criterion_main!(benches);
+fn main() {
+    hand_over();
+    next_over_rows();
+}

@@ -8,6 +8,8 @@
     clippy::unnecessary_cast
 )] // C enums
 
+mod measure;
+
 use std::hint::black_box;
 use std::ptr;
 
@@ -17,7 +19,7 @@ use _lib::image::{
     Filter, Kernel, Key, Layout, Op, Output, PassOrder, Pipeline, Region, Scratch, Size, Table,
 };
 use _lib::memory::Dtype;
-use criterion::{Criterion, criterion_group, criterion_main};
+use measure::measure;
 
 const HEIGHT: usize = 375;
 const WIDTH: usize = 500;
@@ -71,7 +73,7 @@ fn picture() -> Vec<u8> {
     }
 }
 
-fn stages(criterion: &mut Criterion) {
+fn main() {
     let resize = |kernel| {
         let size = Size::Shorter {
             size: 256,
@@ -134,17 +136,15 @@ fn stages(criterion: &mut Criterion) {
         Encoded::open(&picture, Reading::pillow(Mode::Rgb), Switches::default()).expect("a JPEG");
     let shape = encoded.shape();
     let mut scratch = Scratch::default();
-    criterion.bench_function("decode", |bencher| {
-        bencher.iter(|| {
-            let encoded = Encoded::open(
-                black_box(&picture),
-                Reading::pillow(Mode::Rgb),
-                Switches::default(),
-            );
-            encoded
-                .and_then(|encoded| encoded.decode(Region::whole(shape), &mut scratch.decoded))
-                .expect("a JPEG")
-        });
+    measure("decode", || {
+        let encoded = Encoded::open(
+            black_box(&picture),
+            Reading::pillow(Mode::Rgb),
+            Switches::default(),
+        );
+        encoded
+            .and_then(|encoded| encoded.decode(Region::whole(shape), &mut scratch.decoded))
+            .expect("a JPEG")
     });
     encoded
         .decode(Region::whole(shape), &mut scratch.decoded)
@@ -157,15 +157,10 @@ fn stages(criterion: &mut Criterion) {
         let count: usize = pipeline.sample_shape(&plan).iter().product();
         let mut out = vec![0; count * pipeline.dtype().itemsize()];
         let held = Region::whole(shape);
-        criterion.bench_function(name, |bencher| {
-            bencher.iter(|| {
-                pipeline
-                    .apply(&plan, shape, held, &mut scratch, black_box(&mut out))
-                    .expect("room");
-            });
+        measure(name, || {
+            pipeline
+                .apply(&plan, shape, held, &mut scratch, black_box(&mut out))
+                .expect("room");
         });
     }
 }
-
-criterion_group!(benches, stages);
-criterion_main!(benches);

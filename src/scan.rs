@@ -3,7 +3,7 @@
 //! Owns the claims and the results; refuses to know what is read. Invariant: results are in the order of
 //! their indices, whichever thread made them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::fork::Uninherited;
@@ -128,6 +128,7 @@ fn wait<T, F>(
     pool: &Pool,
     tick: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<()> {
+    let mut due = Instant::now() + TICK;
     loop {
         let scan = scan.get().ok_or(Error::Forked)?; // `tick` runs Python code, which may fork
         let found = lock(&scan.found);
@@ -135,8 +136,9 @@ fn wait<T, F>(
             return Ok(());
         }
         let waited = scan.more.wait_timeout(found, TICK);
-        let (found, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        if timeout.timed_out() {
+        let (found, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if Instant::now() >= due {
+            due = Instant::now() + TICK;
             let done = found.done;
             drop(found);
             pool.check()?;

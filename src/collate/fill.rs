@@ -116,7 +116,7 @@ fn single(value: f64) -> Option<[u8; 4]> {
 }
 
 fn half(value: f64) -> Option<[u8; 2]> {
-    let rounded = f16::from_f64(value);
+    let rounded = f16::from_f32(value as f32);
     (rounded.is_finite() || !value.is_finite()).then(|| rounded.to_ne_bytes())
 }
 

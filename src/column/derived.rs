@@ -83,10 +83,6 @@ impl Column for Select {
         self.from.bytes(&self.indices(indices)?)
     }
 
-    fn texts(&self, indices: &[usize]) -> Result<Vec<Box<str>>> {
-        self.from.texts(&self.indices(indices)?)
-    }
-
     fn source(&self, index: usize) -> Result<Option<(&dyn Column, usize)>> {
         Ok(Some((&*self.from, self.index(index)?)))
     }
@@ -242,10 +238,6 @@ impl Column for Concat {
 
     fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
         self.each(indices, |part, at| part.bytes(&[at]))
-    }
-
-    fn texts(&self, indices: &[usize]) -> Result<Vec<Box<str>>> {
-        self.each(indices, |part, at| part.texts(&[at]))
     }
 
     fn source(&self, index: usize) -> Result<Option<(&dyn Column, usize)>> {

@@ -13,7 +13,7 @@ use crate::fork::Renewed;
 use crate::sync::{Arc, Mutex, lock};
 
 /// Maximum of descriptors that a column keeps open, and of those that a list of samples holds.
-const OPEN: usize = 16;
+const OPEN: usize = 64;
 
 /// Open files and their numbers.
 type Open = VecDeque<(usize, Arc<File>)>;

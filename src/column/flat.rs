@@ -96,16 +96,24 @@ impl Flat {
         let mut open = OpenedOnce::new(&self.files);
         let mut first = 0;
         while first < count {
-            let run = run(first, count, bytes as u64, &place);
-            let file = open.file(run.file)?;
-            let out = &mut out[first * sample..run.end * sample];
-            if self.cast.is_none() && run.is_apart {
-                file.read(run.start, out)?;
-            } else {
+            let all = run(first, count, bytes as u64, &place);
+            let mut read = |run: Run, first: usize| {
+                let file = open.file(run.file)?;
+                let out = &mut out[first * sample..run.end * sample];
+                if self.cast.is_none() && run.is_apart {
+                    return file.read(run.start, out);
+                }
                 let starts = (first..run.end).map(|at| (place(at).1 - run.start) as usize);
-                self.convert(file, &run, starts, bytes, out)?;
+                self.convert(file, &run, starts, bytes, out)
+            };
+            let end = all.end;
+            if read(all, first).is_err() {
+                for at in first..end {
+                    let one = run(at, at + 1, bytes as u64, &place);
+                    read(one, at).map_err(|error| error.at(at))?; // which one it is
+                }
             }
-            first = run.end;
+            first = end;
         }
         Ok(())
     }

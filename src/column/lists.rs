@@ -102,7 +102,7 @@ impl Column for Lists {
             items.extend(range);
             let gathered = self.items.gather(&items, scratch, sample);
             scratch.keep(items);
-            gathered?;
+            gathered.map_err(|error| error.placed().1)?; // of an item, not of a sample
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub use stamp::Stamp;
 pub use strided::Strided;
 
 use crate::collate::Shape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::stats::Stages;
 
 /// One value of each sample.
@@ -86,19 +86,6 @@ pub trait Column: Debug + Send + Sync {
     /// Returns the bytes, or the encoded text, of samples that are not fetched.
     fn bytes(&self, _indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
         Ok(Vec::new())
-    }
-
-    /// Returns the texts of samples that are not fetched.
-    fn texts(&self, indices: &[usize]) -> Result<Vec<Box<str>>> {
-        let all = self.bytes(indices)?.into_iter().zip(indices);
-        let texts = all.map(|(bytes, &index)| {
-            let text = String::from_utf8(bytes.into_vec()).map_err(|error| Error::Utf8 {
-                index,
-                source: error.utf8_error(),
-            });
-            Ok(text?.into_boxed_str())
-        });
-        texts.collect()
     }
 
     /// Prefetches the shape of the sample at `index`, which is needed soon.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::convert::{Conversion, Convert};
 use super::{Column, Layout};
+use crate::collate::{self, Array};
 use crate::error::Result;
 use crate::memory::{Dtype, View, gather, prefetch};
 
@@ -215,21 +216,15 @@ impl Rows {
     fn copy_one(&self, start: usize, out: &mut [u8]) {
         match &self.strides {
             None => out.copy_from_slice(self.view.bytes(start, self.row_bytes)),
-            Some(strides) => self.copy_strided(start, &self.layout.row_shape, strides, out),
-        }
-    }
-
-    fn copy_strided(&self, start: usize, shape: &[usize], strides: &[isize], out: &mut [u8]) {
-        let (Some((&n, shape)), Some((&stride, strides))) =
-            (shape.split_first(), strides.split_first())
-        else {
-            out.copy_from_slice(self.view.bytes(start, out.len()));
-            return;
-        };
-        let part_bytes = out.len() / n.max(1);
-        for (at, part) in out.chunks_exact_mut(part_bytes.max(1)).enumerate() {
-            let start = start.wrapping_add_signed(stride.wrapping_mul(at.cast_signed()));
-            self.copy_strided(start, shape, strides, part);
+            Some(strides) => {
+                let array = Array {
+                    bytes: self.view.bytes(0, self.view.len()),
+                    first: start,
+                    shape: &self.layout.row_shape,
+                    strides,
+                };
+                collate::copy(array, self.dtype.itemsize(), out);
+            }
         }
     }
 }

@@ -127,11 +127,8 @@ pub(super) fn listed(names: impl Iterator<Item = String>) -> String {
 
 /// Turns the bytes of each number around; a complex one is two.
 fn swap(dtype: Dtype, out: &mut [u8]) {
-    let size = match dtype {
-        Dtype::Complex64 | Dtype::Complex128 => dtype.itemsize() / 2,
-        _ => dtype.itemsize(),
-    };
-    for number in out.chunks_exact_mut(size) {
+    let parts = if dtype.is_complex() { 2 } else { 1 };
+    for number in out.chunks_exact_mut(dtype.itemsize() / parts) {
         number.reverse();
     }
 }

@@ -158,7 +158,8 @@ impl Npy {
         if let (Some(rows), Some(len)) = (rows, self.shape.first_mut()) {
             let range = rows.of(*len);
             *len = range.len();
-            self.start += range.start as u64 * strides[0] as u64;
+            let skipped = (range.start as u64).saturating_mul(strides[0] as u64);
+            self.start = self.start.saturating_add(skipped); // of no elements it may be anything
         }
         Layout::new(self.start, self.dtype, self.swapped, self.shape, strides)
     }

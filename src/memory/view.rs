@@ -197,6 +197,16 @@ pub struct ReadGuard(Arc<Link>);
 #[derive(Debug, Default)]
 struct Link(OnceLock<(Box<dyn Any + Send + Sync>, ReadGuard)>);
 
+impl Drop for Link {
+    /// Drops the chain link by link: as deep as it can be long, no stack is.
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some((_memory, guard)) = next {
+            next = Arc::into_inner(guard.0).and_then(|mut link| link.0.take());
+        }
+    }
+}
+
 impl ReadGuard {
     /// Starts to read.
     pub fn take() -> ReadGuard {
@@ -237,6 +247,15 @@ mod tests {
         assert_eq!(Arc::strong_count(&bytes), 2);
         drop(view);
         assert_eq!(Arc::strong_count(&bytes), 1);
+    }
+
+    #[test]
+    fn a_long_chain_is_dropped_without_a_deep_stack() {
+        let guard = ReadGuard::take();
+        for _ in 0..100_000 {
+            drop_after_readers(Box::new(()));
+        }
+        drop(guard);
     }
 
     #[test]

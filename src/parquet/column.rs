@@ -143,7 +143,8 @@ impl Parquet {
         }
         for other in [Other::Leave, Other::Wait] {
             for rows in std::mem::take(&mut left) {
-                match self.group(rows[0].0, other)? {
+                let group = self.group(rows[0].0, other);
+                match group.map_err(|error| error.at(rows[0].1))? {
                     Some(decoded) => each(&decoded, rows)?,
                     None => left.push(rows),
                 }
@@ -237,7 +238,8 @@ impl Column for Parquet {
         }
         self.by_group(indices, |decoded, rows| {
             for &(_, place, row) in rows {
-                decoded.gather(&[row], scratch, &mut out[place * size..][..size])?;
+                let gathered = decoded.gather(&[row], scratch, &mut out[place * size..][..size]);
+                gathered.map_err(|error| error.at(place))?;
             }
             Ok(())
         })
@@ -251,7 +253,8 @@ impl Column for Parquet {
         let mut all = vec![Box::default(); indices.len()];
         self.by_group(indices, |decoded, rows| {
             for &(_, place, row) in rows {
-                all[place] = boxed(decoded.letters(row)?)?;
+                let text = decoded.letters(row).and_then(boxed);
+                all[place] = text.map_err(|error| error.at(place))?;
             }
             Ok(())
         })?;

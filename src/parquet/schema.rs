@@ -35,9 +35,8 @@ impl Leaf {
     /// [`Error::NoColumn`]; [`Error::Unfit`]; [`Error::Decode`]: Arrow has no such schema.
     pub(super) fn find(schema: &SchemaDescriptor, name: &str, path: &Path) -> Result<Leaf> {
         let is_below = |column: &ColumnDescPtr| {
-            let path = column.path().string();
-            let rest = path.strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            let parts = column.path().parts(); // a name may have dots
+            (1..=parts.len()).any(|count| parts[..count].join(".") == name)
         };
         let columns = schema.columns().iter().enumerate();
         let mut found = columns.filter(|(_, column)| is_below(column));

@@ -112,7 +112,18 @@ pub(super) fn keep(
     position: usize,
 ) -> Result<()> {
     match column.layout().kind {
-        Kind::Text => slot.keep_texts(position, column.texts(indices)?),
+        Kind::Text => {
+            let all = column.bytes(indices)?.into_iter().zip(indices);
+            let texts = all.enumerate().map(|(place, (bytes, &index))| {
+                let text = String::from_utf8(bytes.into_vec()).map_err(|error| Error::Utf8 {
+                    index,
+                    source: error.utf8_error(),
+                });
+                text.map(String::into_boxed_str)
+                    .map_err(|error| error.at(place))
+            });
+            slot.keep_texts(position, texts.collect::<Result<Vec<_>>>()?);
+        }
         Kind::Bytes => slot.keep_bytes(position, column.bytes(indices)?),
         _ => {}
     }

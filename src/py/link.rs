@@ -180,7 +180,10 @@ fn check_signals() -> crate::Result<()> {
     Ok(checked.transpose().map(drop)?)
 }
 
-/// Converts seconds to a duration; negative, infinite and NaN become 0.
+/// Longer than anything waits, and no clock overflows.
+const YEAR_S: f64 = 365.0 * 86_400.0;
+
+/// Converts seconds to a duration of a year at most; negative and NaN become 0.
 fn seconds(time_s: f64) -> Duration {
-    Duration::try_from_secs_f64(time_s).unwrap_or_default()
+    Duration::try_from_secs_f64(if time_s > YEAR_S { YEAR_S } else { time_s }).unwrap_or_default()
 }

@@ -266,7 +266,11 @@ type Table<'py> = (Bound<'py, PyBytes>, usize);
 pub(super) fn shapes<'py>(column: &Bound<'py, Column>) -> PyResult<Option<Table<'py>>> {
     let py = column.py();
     let core = column.get().core.clone();
-    let Some((table, dimensions)) = py.detach(|| table(&*core))? else {
+    let found = py.detach(|| {
+        let _guard = ReadGuard::take();
+        table(&*core)
+    });
+    let Some((table, dimensions)) = found? else {
         return Ok(None);
     };
     let bytes = PyBytes::new_with(py, table.len() * size_of::<i64>(), |out| {

@@ -2,6 +2,7 @@
 //! them.
 
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -40,6 +41,12 @@ impl Unframed {
         let lists = lists.map(|make| Py::new(py, Unframed::over(made.clone_ref(py), make, None)));
         let lists = lists.transpose()?;
         Ok(Unframed::over(made, make, lists))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.made)?;
+        visit.call(&self.make)?;
+        visit.call(&self.lists)
     }
 
     #[getter]

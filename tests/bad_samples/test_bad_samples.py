@@ -475,3 +475,15 @@ def test_what_is_full_is_no_bad_sample(number, only):
     loader = Loader(Raising(OSError(number, "full")), 12, num_workers=0, on_error=on_error)
     with pytest.raises(OSError, match="full"):
         next(iter(loader))
+
+
+def test_only_bad_ones_of_many_that_are_copied_at_once_are_named(tmp_path):
+    for number in range(4):
+        np.arange(8, dtype=np.int64).tofile(tmp_path / f"{number}.bin")
+    column = columns.Records(str(tmp_path / "*.bin"), (), dtype="int64")
+    (tmp_path / "2.bin").write_bytes(b"")
+    loader = Loader(
+        Columns(column), 16, shuffle=True, on_error=OnError("skip", max_share=1), **SIZES
+    )
+    assert sum(map(len, loader)) == 24
+    assert sorted(each.index for each in loader.bad) == list(range(16, 24))

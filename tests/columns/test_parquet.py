@@ -411,3 +411,11 @@ def test_a_forked_child_reads_for_itself(tmp_path, cache):
     loader = DataLoader(dataset, batch_size=10, num_workers=2, multiprocessing_context="fork")
     rows = torch.cat([batch["b"] for batch in loader])
     assert torch.equal(rows, torch.arange(100))
+
+
+def test_a_name_with_a_dot_hides_no_other(tmp_path):
+    path = str(tmp_path / "x.parquet")
+    table = pa.table({"x": [1, 2], "x.1": [3, 4]})  # as pandas names a second `x`
+    pq.write_table(table, path)
+    for name in table.column_names:
+        same(Parquet(path, name), [torch.tensor(n) for n in table[name].to_pylist()])

@@ -8,7 +8,7 @@ use super::{blobs, tick};
 use crate::Result;
 use crate::column::Blobs;
 use crate::format::{self, Array, Arrays, Depth, Integer, Npz, Output, RowRange, Span};
-use crate::memory::Dtype;
+use crate::memory::{Dtype, ReadGuard};
 use crate::program::Contents;
 use crate::py::column::Column;
 use crate::py::error::unknown;
@@ -73,6 +73,7 @@ fn opened<A: Array + 'static>(
 ) -> PyResult<Column> {
     let blobs = blobs(source)?;
     let mut tick = tick(progress.as_ref(), blobs.len());
+    let _guard = ReadGuard::take();
     let (array, blobs) = source.py().detach(|| open(&blobs, &mut tick))?;
     let core = Contents::arrays(blobs, array);
     Ok(Column::over(Arc::new(core), [source]))
@@ -133,6 +134,7 @@ impl Audio {
         let output = Output { depth, mono };
         let blobs = blobs(source)?;
         let mut tick = tick(progress.as_ref(), blobs.len());
+        let _guard = ReadGuard::take();
         let (audio, blobs) = py
             .detach(|| format::Audio::open(&blobs, spans.into(), output, sample_rate, &mut tick))?;
         let rates = audio.rates().collect();

@@ -39,6 +39,9 @@ def at_least(name: str, value: Any, least: int) -> int:
         TypeError: The value is no integer.
         ValueError: The value is below it.
     """
+    if not hasattr(value, "__index__"):
+        msg = f"{name} should be an integer, but got {value!r}"
+        raise TypeError(msg)
     number = operator.index(value)
     if number < least:
         msg = f"{name} should be at least {least}, but got {value!r}"

@@ -70,7 +70,7 @@ def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fa
     if not isinstance(error, Exception) or isinstance(error, NEVER):
         return "fatal"
     number = _number(error)
-    if number in _PASSING:
+    if number in _PASSING or (number is None and isinstance(error, TimeoutError)):
         return "passing"
     if only and not isinstance(error, only):
         return "fatal"

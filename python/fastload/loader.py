@@ -7,7 +7,6 @@ frameworks rebuild loaders from them.
 
 import copy
 import logging
-import operator
 import time
 import warnings
 import weakref
@@ -27,6 +26,7 @@ from fastload.batching.fields import lengths_for
 from fastload.batching.layers import innermost
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
+from fastload.checks import at_least
 from fastload.collate import PadCollate
 from fastload.iterators.convert import arguments_of
 from fastload.iterators.learned import Record, record_of
@@ -207,7 +207,9 @@ class Loader(DataLoader[_T_co]):
             length=length,
             lazy_images=lazy_images,
             tune=tune,
-            snapshot_every_n_steps=_steps(snapshot_every_n_steps),
+            snapshot_every_n_steps=at_least(
+                "snapshot_every_n_steps", snapshot_every_n_steps or 0, 0
+            ),
             sample_mask=sample_mask,
             mesh=mesh,
             on_error=on_error,
@@ -564,12 +566,3 @@ class Loader(DataLoader[_T_co]):
         self._record = record_of(self.dataset)
         if is_auto(self):
             self.num_workers = AUTO
-
-
-def _steps(number: int | None) -> int:
-    """Returns the interval of snapshots in batches; 0 for never."""
-    steps = operator.index(number or 0)
-    if steps < 0:
-        msg = f"snapshot_every_n_steps should be 0 or more, but got {number}"
-        raise ValueError(msg)
-    return steps

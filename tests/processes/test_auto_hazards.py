@@ -2,6 +2,7 @@
 
 import bz2
 import collections
+import contextlib
 import csv
 import functools
 import gzip
@@ -13,10 +14,12 @@ import mmap
 import os
 import queue
 import re
+import socket
 import sqlite3
 import sys
 import tarfile
 import threading
+import time
 import weakref
 import zipfile
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,9 +30,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Subset
 
-from fastload import Loader
+from fastload import Loader, lanes
 from fastload.iterators.consumer import ConsumerIter
 from fastload.processes.shared_state import why_one_process
 from tests.shared import samplers
@@ -430,3 +433,79 @@ def test_databases_of_lmdb_are_found(tmp_path):
 @pytest.mark.gpu
 def test_tensors_of_devices_are_found():
     assert "cuda:0" in why_one_process(is_forked=True, dataset=Held(torch.zeros(1, device="cuda")))
+
+
+class Spawned(Dataset):
+    """Samples beside something that a spawned process would share."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return index
+
+
+class Unwilling:
+    def __getstate__(self):
+        msg = "stays here"
+        raise RuntimeError(msg)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: socket.socketpair()[0],
+        lambda: iter([1, 2]),
+        Unwilling,
+        lambda: torch.jit.script(twice),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_spawned_workers_cannot_have_stays_in_one_process(make):
+    with contextlib.ExitStack() as stack:
+        held = make()
+        if hasattr(held, "close"):
+            stack.callback(held.close)
+        loader = Loader(Spawned(held), 2, multiprocessing_context="spawn")
+        iterator = iter(loader)
+        assert isinstance(iterator, ConsumerIter)
+        assert_same(list(iterator), list(DataLoader(Spawned(held), 2)))
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+class Lazy(Dataset):
+    """A file that is opened with the first sample, as those of h5py should be."""
+
+    def __init__(self, path):
+        self.path, self.file = path, None
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        if self.file is None:
+            self.file = open(self.path, "rb")  # noqa: SIM115, PTH123
+        self.file.seek(index)
+        time.sleep(0.01)
+        return self.file.read(1)[0]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_short_validation_leaves_the_training_its_workers(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(64)))
+    base = Lazy(path)
+    train, valid = Subset(base, range(60)), Subset(base, range(60, 64))
+    loaders = Loader(train, 4), Loader(valid, 4)
+    for _ in range(4):
+        for loader, part in zip(loaders, (train, valid), strict=True):
+            assert torch.cat(list(loader)).tolist() == list(part.indices)
+    assert base.file is None
+    assert lanes.choose(loaders[0]).lane == "process"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from torch.utils.data import IterableDataset
 
+from fastload.checks import at_least
 from fastload.faults import NEVER
 
 __all__ = ["PAUSES_S", "OnError", "policy_of"]
@@ -78,11 +79,10 @@ class OnError:
         if not 0 <= self.max_share <= 1:
             msg = f"max_share should be a share from 0 to 1, but got {self.max_share}"
             raise ValueError(msg)
-        for name in ("retries", "max_count", "max_in_row"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                msg = f"{name} should be 0 or more, but got {value}"
-                raise ValueError(msg)
+        at_least("retries", self.retries, 0)
+        for name in ("max_count", "max_in_row"):
+            if getattr(self, name) is not None:
+                at_least(name, getattr(self, name), 0)
         if self.quarantine is not None:
             path = Path(self.quarantine)
             if not path.name or "\0" in str(path):

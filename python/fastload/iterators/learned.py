@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.utils.data import Dataset
 
-__all__ = ["Logged", "Record", "record_of", "stays_here"]
+__all__ = ["Logged", "Record", "goes_to_workers", "is_others", "record_of", "stays_here"]
 
 _log = logging.getLogger("fastload")
 
@@ -24,17 +24,21 @@ class Record:
 
     Attributes:
         why_here: The reason why its samples are made in this process; None as long as they are not.
+        is_measured: True if the reason is what its epochs took, and nothing that it holds.
         repeats: False if an iteration of it was not like another one.
         unfinished: Epochs of workers in a row that did not come to their ends, the running one included.
         log: What a loader has logged.
+        around: The datasets that hold it, or it itself, that worker processes were given.
     """
 
     why_here: str | None = None
+    is_measured = False
     unfinished = 0
     repeats = True
 
     def __init__(self) -> None:
         self.log = Logged()
+        self.around: list[weakref.ref[Any]] = []
 
 
 _records: dict[int, tuple[Any, Record]] = {}
@@ -57,13 +61,36 @@ def stays_here(dataset: Any, why: str) -> None:
     """Notes that samples of a dataset are made in this process, and so those of the datasets behind it."""
     if record_of(dataset).why_here is not None:
         return
-    waiting = [(dataset, 0)]
+    for record in _records_in(dataset):
+        record.why_here = record.why_here or why
+
+
+def goes_to_workers(dataset: Any) -> None:
+    """Notes that worker processes are given a dataset, and so those behind it."""
+    for record in _records_in(dataset):
+        if all(each() is not dataset for each in record.around):
+            with contextlib.suppress(TypeError):
+                record.around.append(weakref.ref(dataset, record.around.remove))
+
+
+def is_others(dataset: Any) -> bool:
+    """Returns true if worker processes were given another dataset that holds the same, as parts of a split do.
+
+    It would open its files in this process too, which could fork no workers for the other one any more.
+    """
+    records = _records_in(dataset)
+    return any(each() is not dataset for record in records for each in record.around)
+
+
+def _records_in(dataset: Any) -> list[Record]:
+    """Returns the records of a dataset and of those behind it."""
+    records, waiting = [], [(dataset, 0)]
     while waiting:
         each, depth = waiting.pop()
-        record = record_of(each)
-        record.why_here = record.why_here or why
+        records.append(record_of(each))
         if depth < _DEPTH:
             waiting.extend((part, depth + 1) for part in _datasets_in(each))
+    return records
 
 
 def _datasets_in(dataset: Any) -> list[Any]:

@@ -132,7 +132,7 @@ def choose_if_short(loader: Any) -> Choice | None:
         "its epochs are short or left early, and its code shows that its samples cost less than handing "
         "them over"
     )
-    return Choice("consumer", why, draws=_may_draw(loader), here=why)
+    return Choice("consumer", why, draws=_may_draw(loader), here=why, may_fork=True)
 
 
 def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
@@ -195,8 +195,8 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     code = reading_of(loader).code() if may_read else Code(None)
     if code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
-        draws = _may_draw(loader)
-        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=draws, here=here)
+        why, draws = f"{obstacle.why}, and {here}", _may_draw(loader)
+        return Choice("consumer", why, **rest, draws=draws, here=here, may_fork=True)
     if may_choose and (known := why_no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"

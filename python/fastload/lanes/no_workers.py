@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset
 
+from fastload.iterators.learned import is_others
 from fastload.processes.reach import changed_by_iterating
 from fastload.processes.shared_state import why_one_process
 from fastload.registry import name
@@ -38,8 +39,9 @@ def why_no_workers(loader: Any) -> tuple[str, bool] | None:
             f"torch's default device is {device.type}, which a forked worker may not be able to use"
         )
         return why, False
-    if loader._record.why_here is not None:
-        return loader._record.why_here, False
+    record = loader._record
+    if record.why_here is not None and not (record.is_measured and is_others(loader.dataset)):
+        return record.why_here, False
     if (hindrance := why_no_processes(loader)) is not None:
         return hindrance, True
     is_forked = _start_method(loader) == "fork"

@@ -36,7 +36,6 @@ class Terms(NamedTuple):
         may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
         lazy_images: True if pictures wait in the workers.
         keeping: The states of their generators to keep; None where samples are keyed.
-        tells_init: True if each tells when it has run `worker_init_fn`.
         hides_worker: True if an iterable dataset is iterated as by torch's default, which has no worker: in one, Hugging
             Face's streams, for example, have another order.
     """
@@ -44,7 +43,6 @@ class Terms(NamedTuple):
     may_take_over: bool
     lazy_images: bool
     keeping: Keeping | None
-    tells_init: bool
     hides_worker: bool
 
 
@@ -151,8 +149,9 @@ class Connection:
         changes = "", ("", 0), ""
         if self._changes is not None:
             once = not self._has_told
-            filled = self._changes.filled() if once else ("", 0)
-            kept = self._changes.kept() if once and self._may_take_over else ""
+            asks = once and self._may_take_over
+            filled = self._changes.filled() if asks else ("", 0)
+            kept = self._changes.kept() if asks else ""
             is_last = isinstance(data, worker._IterableDatasetStopIteration)
             changes = self._changes.changed(is_last=is_last), filled, kept
             self._has_told = True

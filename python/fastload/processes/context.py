@@ -117,6 +117,8 @@ class Context:
             if self._terms.lazy_images:
                 ready()
             process.start = functools.partial(_start_uninterruptibly, process)
+        else:
+            process.start = functools.partial(_start_pickled, process)
         return process
 
     def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
@@ -180,7 +182,7 @@ class Context:
             self._is_imaged = True
             try:
                 self._image = Image.of(values)
-            except (AttributeError, TypeError, pickle.PicklingError) as error:
+            except Exception as error:  # of any `__reduce__`
                 raise UnpicklableError(str(error)) from error
         if self._image is None or not self._image.is_of(values):
             return named
@@ -201,6 +203,21 @@ def _start_uninterruptibly(process: Any) -> None:
     """Starts a process with Ctrl-C held back: Python only prints what is raised in the hooks of a fork."""
     del process.start  # restores that of the class
     _lib.uninterruptibly(process.start)
+
+
+def _start_pickled(process: Any) -> None:
+    """Starts a process that is not forked.
+
+    Raises:
+        UnpicklableError: It cannot be given its arguments.
+    """
+    del process.start  # restores that of the class
+    try:
+        process.start()
+    except (OSError, RuntimeError):  # of the system, and of a main module without a guard
+        raise
+    except Exception as error:
+        raise UnpicklableError(str(error)) from error
 
 
 def _join_interruptibly(reference: "weakref.ref[Any]", timeout: float | None = None) -> None:

@@ -5,7 +5,6 @@ into shared memory is made in slots, and the process ends when its parent is gon
 """
 
 import contextlib
-import functools
 import gc
 import signal
 import sys
@@ -77,8 +76,6 @@ def run(
     terms = end.terms
     if terms.lazy_images:
         waits_in()
-    if terms.tells_init:
-        named["init_fn"] = functools.partial(_initialise, link, named["init_fn"])
     if terms.may_take_over:
         worker.ExceptionWrapper = Raised  # type: ignore[attr-defined]
         # what torch's loop catches: in the training process any exception is the batch's error, as CancelledError is
@@ -102,12 +99,6 @@ def _forget_event_loop() -> None:
         policy._local = type(policy._local)()
     events._set_running_loop(None)
     signal.set_wakeup_fd(-1)
-
-
-def _initialise(link: _lib.WorkerLink, init_fn: Callable[[int], object], worker: int) -> None:
-    """Calls `worker_init_fn`, and tells that by an empty message; its error comes in place of the first batch."""
-    init_fn(worker)
-    link.send(b"", [])
 
 
 def _given(image: Any, arg: Any) -> Any:

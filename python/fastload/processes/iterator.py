@@ -25,7 +25,7 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 from fastload import _lib
 from fastload.iterators.adapted import stand_in
 from fastload.iterators.cost import Evidence
-from fastload.iterators.learned import Logged
+from fastload.iterators.learned import Logged, goes_to_workers
 from fastload.machine.auto import Auto, is_elastic
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Arrival
@@ -78,9 +78,6 @@ class ProcessIter(WorkerEnds):
         first = budget if is_asked else budget // max(1, int(loader.num_workers))
         self._admission = Admission(budget, first)
         real = loader.multiprocessing_context or torch.multiprocessing
-        # forked workers have run it in no time; others begin while the program goes on
-        tells_init = loader.worker_init_fn is not None and real.get_start_method() == "fork"
-        self._uninitialised = set()
         source = stand_in(loader, **changes)
         may_wait = is_elastic(loader) and real.get_start_method() == "fork" and not self._to_drop
         if may_wait and source.num_workers > 1:
@@ -93,7 +90,6 @@ class ProcessIter(WorkerEnds):
                 may_take_over=may_take_over,
                 lazy_images=self._lazy_images,
                 keeping=self._keeping(loader),
-                tells_init=tells_init,
                 hides_worker=may_take_over and loader.worker_init_fn is None,
             ),
             starts_more=is_elastic(loader),
@@ -116,8 +112,8 @@ class ProcessIter(WorkerEnds):
         for place, process in enumerate(self._workers):
             self._context.watch(place, process)
         self._is_started = True
-        if tells_init:
-            self._await_init()
+        if may_take_over:
+            goes_to_workers(self._users_dataset)
         if self._evidence is not None:
             self._evidence.started(time.perf_counter() - began_s)
 
@@ -145,22 +141,6 @@ class ProcessIter(WorkerEnds):
                 self.change(len(self._active), depth)
         except OSError as error:
             self._start_no_more(error)
-
-    def _await_init(self) -> None:
-        """Waits until the workers that were asked for batches have run `worker_init_fn`; raises its error."""
-        asked = enumerate(self._context.tasks)
-        self._uninitialised = {place for place, tasks in asked if tasks.in_hand}
-        limit_s = self._timeout if self._timeout > 0 else math.inf
-        if not self._heard_in_time(
-            lambda: self._uninitialised <= {place for place, _ in self._events}, limit_s
-        ):
-            words = self._late()
-            self._abandon()
-            raise RuntimeError(words)
-        for place, arrival in list(self._events):
-            if place in self._uninitialised and arrival is not None:
-                self._abandon()
-                arrival.open().reraise()
 
     @property
     def _pin_memory(self) -> bool:
@@ -269,15 +249,12 @@ class ProcessIter(WorkerEnds):
         return True
 
     def _hear(self, time_s: float) -> bool:
-        """Waits for what happens next; returns true if there was something in time, if only an empty message."""
+        """Waits for what happens next; returns true if there was something in time."""
         limit_s = time_s if time_s < math.inf else None
         event = self._heard(lambda: self._links.receive(limit_s))
         if event is None:
             return False
         place, message = event
-        if message is not None and not message[0]:
-            self._uninitialised.discard(place)
-            return True
         arrival = None
         if message is not None:
             tasks = self._context.tasks[place]

@@ -22,13 +22,19 @@ _HANDLES: dict[str, tuple[str, frozenset[str]]] = {
     library: (what, frozenset(classes))
     for library, what, *classes in (
         ("av", "a video", "Container", "InputContainer"),
-        ("decord", "a video", "VideoReader"),
+        ("cv2", "a video", "VideoCapture"),
+        ("decord", "a video", "AVReader", "AudioReader", "VideoReader"),
         ("duckdb", "a database", "DuckDBPyConnection"),
+        ("grpc", "a connection", "Channel"),
         ("h5py", "an HDF5 file", "Dataset", "File", "Group"),
         ("lmdb", "a database", "Cursor", "Environment", "Transaction"),
         ("multiprocessing", _PROCESS, "Connection", "Pool", "Popen", "Process"),
         ("netCDF4", "a netCDF file", "Dataset", "Group"),
+        ("openslide", "a slide", "OpenSlide"),
+        ("osgeo", "a raster file", "Dataset"),
+        ("psycopg", "a database", "Connection", "Cursor"),
         ("psycopg2", "a database", "connection", "cursor"),
+        ("pysam", "a sequence file", "AlignmentFile", "FastaFile", "TabixFile", "VariantFile"),
         ("rasterio", "a raster file", "DatasetReader"),
         ("redis", "a connection", "Connection", "Redis"),
         ("socket", "a connection", "socket"),
@@ -38,6 +44,7 @@ _HANDLES: dict[str, tuple[str, frozenset[str]]] = {
         ("tables", "an HDF5 file", "File", "Group"),
         ("tarfile", "an archive", "TarFile"),
         ("torch", "an archive", "PyTorchFileReader"),
+        ("torchcodec", "a video", "AudioDecoder", "VideoDecoder"),
         ("wave", "a sound file", "Wave_read"),
         ("zipfile", "an archive", "ZipFile"),
     )

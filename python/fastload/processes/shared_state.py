@@ -129,7 +129,8 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             return (
                 f"{path} makes a random generator of its seed, and each worker would have its own"
             )
-        if is_forked and (what := hazard(thing)) is not None and not reads_mapped_file(thing):
+        may_be = is_forked or not isinstance(thing, torch.Tensor)  # which other processes can open
+        if may_be and (what := hazard(thing)) is not None and not reads_mapped_file(thing):
             return f"{path} is {what}"
         if kind is types.FunctionType and not is_library(thing.__code__.co_filename):
             generators.names.update(names_in(thing))
@@ -221,8 +222,10 @@ def _is_seeded_collator(thing: Any) -> bool:
 
 def _is_everybodys(thing: Any) -> bool:
     """Returns true if an object is the process's own: a logger, or a stream that it writes to."""
+    kind = type(thing)
     streams = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
-    return logging.Logger in type(thing).__mro__ or any(thing is stream for stream in streams)
+    is_logger = logging.Logger in kind.__mro__ or kind.__module__ == "loguru._logger"
+    return is_logger or any(thing is stream for stream in streams)
 
 
 def hazard(thing: Any) -> str | None:

@@ -17,7 +17,7 @@ from torch.utils.data._utils import pin_memory
 
 from fastload.iterators.consumer import Maker
 from fastload.iterators.cost import Evidence
-from fastload.iterators.learned import Record, stays_here
+from fastload.iterators.learned import Record, is_others, stays_here
 from fastload.iterators.paced import Paced
 from fastload.lowering.reading.compared import is_same
 from fastload.processes.arrival import Arrival
@@ -77,13 +77,15 @@ class TakeOver(Paced):
             is_open = self._evidence is not None and not self._persistent_workers
             if is_open and (why := evidence.ended()) is not None:
                 self._evidence = None
-                self._note_here(why)
+                self._note_here(why, is_measured=True)
             raise
         why = evidence.taken(time.perf_counter() - began_s)
-        if why is not None and self._keys is None:
+        if why is not None and is_others(self._users_dataset):
+            self._evidence = None
+        elif why is not None and self._keys is None:
             self._is_dear = why
         elif why is not None:
-            self._leave_workers(why, logging.INFO)
+            self._leave_workers(why, logging.INFO, is_measured=True)
         return batch
 
     def _was_set(self) -> None:
@@ -98,10 +100,10 @@ class TakeOver(Paced):
         self._evidence = None
         super().take_over()
 
-    def _leave_workers(self, why: str, level: int) -> None:
+    def _leave_workers(self, why: str, level: int, *, is_measured: bool = False) -> None:
         """Has the consumer take over, and says why."""
         if self._maker is None:
-            self._note_here(why, level)
+            self._note_here(why, level, is_measured=is_measured)
             self.take_over()
 
     def _look_back(self) -> None:
@@ -111,13 +113,13 @@ class TakeOver(Paced):
             return
         self._evidence = None
         if (why := evidence.ended(is_left=True)) is not None:
-            self._note_here(f"epochs are left early, where {why}")
+            self._note_here(f"epochs are left early, where {why}", is_measured=True)
 
-    def _note_here(self, why: str, level: int = logging.INFO) -> None:
+    def _note_here(self, why: str, level: int = logging.INFO, *, is_measured: bool = False) -> None:
         """Keeps for other iterators that the samples are made in this process."""
         _log.log(level, "loading in this process from here on: %s", why)
         stays_here(self._users_dataset, why)
-        self._record.why_here = why
+        self._record.why_here, self._record.is_measured = why, is_measured
 
     def _why_here(self, arrival: Arrival) -> str | None:
         """Returns why the consumer makes the samples: what they change in a worker ends with the epoch."""

@@ -42,7 +42,6 @@ class WorkerEnds(TakeOver):
     _links: _lib.Links
     _failures: Failures
     _events: deque[tuple[int, Arrival | None]]
-    _uninitialised: set[int]
     _getpid: Callable[[], int]
     _pid: int
     _is_late = _is_lost = _is_stuck = False
@@ -158,7 +157,6 @@ class WorkerEnds(TakeOver):
         words = f"DataLoader timed out after {self._timeout} seconds"
         at_work = [
             f"worker {tasks.worker} (pid {process.pid}) "
-            f"{'runs worker_init_fn, and then ' if place in self._uninitialised else ''}"
             f"makes {samples(next(iter(tasks.in_hand.values())))}"
             for place, (process, tasks) in enumerate(
                 zip(self._workers, self._context.tasks, strict=True)

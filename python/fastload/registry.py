@@ -5,6 +5,7 @@ methods. Libraries are never imported here: an entry is a name, resolved once th
 elsewhere.
 """
 
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -104,6 +105,10 @@ _CALLED = (
     "check_inputs",
     "_needs_transform_list",
     "_call_kernel",
+    "_augmentation_space",
+    "_get_policies",
+    "_get_random_item",
+    "_apply_image_or_video_transform",
 )
 
 _IMPORTED = sys.stdlib_module_names | {"torch", "numpy", "PIL"}
@@ -156,7 +161,7 @@ def find(family: Family, thing: Any) -> Entry | None:
     Raises:
         NotNative: Its class is known, but a method was replaced.
     """
-    kind = thing if hasattr(thing, "__code__") else type(thing)
+    kind = thing if isinstance(thing, types.FunctionType) else type(thing)
     entry = _ENTRIES.get((family, f"{kind.__module__}.{kind.__qualname__}"))
     if entry is None or _resolve(entry.path) is not kind:
         return None
@@ -174,7 +179,7 @@ def find(family: Family, thing: Any) -> Entry | None:
 
 def name(thing: Any) -> str:
     """Returns the full name of a function or a type, or of an object's type."""
-    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    named = thing if isinstance(thing, type) or inspect.isroutine(thing) else type(thing)
     module = getattr(named, "__module__", None)
     return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"
 

@@ -274,3 +274,25 @@ def test_masks_that_are_asked_for_between_epochs_draw_nothing_of_the_programs(to
     torch.set_rng_state(before)
     list(loader)
     assert torch.get_rng_state().equal(after)
+
+
+class Configured:
+    """Takes its attributes from a mapping, which has no others."""
+
+    def __init__(self):
+        self.settings = {"factor": 2}
+        self.tokenizer = {}
+
+    def __getattr__(self, name):
+        return vars(self)["settings"][name]
+
+    def __call__(self, samples):
+        return torch.tensor(samples) * self.factor
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_attributes_of_other_collate_functions_are_not_asked_for(workers):
+    collate = Configured()
+    collate.tokenizer = Configured()
+    expected = list(torch.utils.data.DataLoader(range(4), 2, collate_fn=collate))
+    assert_same(list(Loader(range(4), 2, collate_fn=collate, num_workers=workers)), expected)

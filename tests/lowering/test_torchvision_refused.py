@@ -207,3 +207,53 @@ def test_what_other_code_has_replaced_is_called(replaced, images, monkeypatch):
     loader = Loader(dataset, 4, num_workers=1)
     assert_same(list(loader), torchs)
     assert "was replaced by other code" in lanes.choose(loader).why
+
+
+class Photos(torch.utils.data.Dataset):
+    def __init__(self, files, transform):
+        self.files, self.transform = files, transform
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, index):
+        return self.transform(Image.open(self.files[index]).convert("RGB"))
+
+
+def test_draws_of_a_later_part_are_those_of_torchs_workers(images):
+    files = [path for path, _ in images.samples]
+    steps = v1.Compose([v1.CenterCrop(8), v1.ToTensor()])
+    drawing = v1.Compose([v1.RandomCrop(8), v1.ToTensor()])
+    dataset = torch.utils.data.ConcatDataset([Photos(files, steps), Photos(files, drawing)])
+    torch.manual_seed(1)
+    expected = list(DataLoader(dataset, 4, num_workers=2))
+    torch.manual_seed(1)
+    assert_same(list(Loader(dataset, 4, num_workers=2)), expected)
+
+
+def test_tables_of_augmenters_that_were_replaced_are_used(images):
+    inverts = [(("Invert", 1.0, None), ("Invert", 0.0, None))]
+    nothing = {"Identity": (lambda *_: None, False)}
+    for augment in (
+        changed(v1.AutoAugment(), policies=inverts),
+        changed(v2.AutoAugment(), _policies=inverts),
+        changed(
+            v1.RandAugment(), _augmentation_space=lambda *_: {"Identity": (torch.zeros(()), False)}
+        ),
+        changed(v2.RandAugment(), _AUGMENTATION_SPACE=nothing),
+    ):
+        dataset = changed(
+            copy.copy(images), transform=v1.Compose([augment, v1.CenterCrop(8), v1.ToTensor()])
+        )
+        torch.manual_seed(1)
+        expected = list(DataLoader(dataset, 4, num_workers=1))
+        torch.manual_seed(1)
+        assert_same(list(Loader(dataset, 4, num_workers=1)), expected)
+
+
+@pytest.mark.parametrize("kind", [v1.RandAugment, v1.TrivialAugmentWide, v1.AutoAugment])
+def test_a_table_that_a_class_was_given_is_used(kind, images, monkeypatch):
+    dataset = changed(copy.copy(images), transform=v1.Compose([kind(), v1.ToTensor()]))
+    assert lanes.choose(Loader(dataset, num_workers=1)).lane == "native"
+    monkeypatch.setattr(kind, "_augmentation_space", lambda *_: {})
+    assert "_augmentation_space was replaced" in lanes.choose(Loader(dataset, num_workers=1)).why

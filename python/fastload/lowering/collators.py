@@ -71,7 +71,7 @@ def settings_of(collate_fn: Any) -> list[Any]:
     settings = [*own, *(each if isinstance(each, _PLAIN) else type(each) for each in own.values())]
     if "data_collator" in own:
         settings += settings_of(own["data_collator"])
-    if "tokenizer" in own:
+    if "tokenizer" in own and type(collate_fn).__module__ == _MODULE:
         settings += [str(getattr(own["tokenizer"], name, None)) for name in _OF_TOKENIZER]
     return settings
 

@@ -336,5 +336,6 @@ def _joined(parts: Any, memo: Memo, what: str = "parts of the ConcatDataset") ->
             msg, "give them one dtype, and one shape where they are tensors or arrays"
         ) from error
     column = " + ".join(leaf.column for leaf in parts)
-    from_zero = any(leaf.from_zero for leaf in parts)
-    return replace(first, native=native, column=column, listed=False, from_zero=from_zero)
+    of_any = ("draws", "is_read", "heavy", "from_zero")
+    flags = {name: any(getattr(leaf, name) for leaf in parts) for name in of_any}
+    return replace(first, native=native, column=column, listed=False, **flags)

@@ -143,12 +143,19 @@ def _trivial_augment_wide(transform: Any, chain: Chain) -> None:
 
 @registry.transform(*(f"{place}.AutoAugment" for place in _AUTO), notes="Pillow images")
 def _auto_augment(transform: Any, chain: Chain) -> None:
+    given = transform._policies if version(transform) == 2 else transform.policies
+    if given != transform._get_policies(transform.policy):
+        msg = "its policies are not those of torchvision"
+        raise NotNative(msg, "choose one by policy=")
     _augment(transform, chain, "auto_augment", transform.policy.value)
 
 
 def _augment(transform: Any, chain: Chain, *op: Any) -> None:
     """Adds an operation that picks operations, in which v1 and v2 differ slightly."""
     _needs_pillow(chain)
+    if "_AUGMENTATION_SPACE" in vars(transform):
+        msg = "its operations are not those of its class"
+        raise NotNative(msg, "leave _AUGMENTATION_SPACE as it is")
     fill = None if transform.fill is None else fill_bytes(transform, chain)
     family = f"v{version(transform)}"
     _draws(chain, (*op, _filter(transform), fill, family))

@@ -124,6 +124,14 @@ def test_the_default_function_over_images(tmp_path):
     check(dataset, transformers.default_data_collator)
 
 
+def test_masks_of_several_dimensions_are_stacked_as_they_are(tokenizer):  # noqa: F811
+    tokens, mask = torch.arange(48).view(4, 12), torch.ones(4, 12, 12, dtype=torch.int64)
+    dataset = torch.utils.data.StackDataset(input_ids=tokens, attention_mask=mask)
+    collator = transformers.DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
+    expected = next(iter(DataLoader(dataset, 4, collate_fn=collator)))
+    assert_equal(next(iter(Loader(dataset, 4, collate_fn=collator, num_workers=1))), expected)
+
+
 def test_tokens_of_several_dimensions_are_the_originals(tokenizer):  # noqa: F811
     collator = transformers.DataCollatorWithPadding(tokenizer)
     check(Dataset({"input_ids": ragged(2, dtype="int64", lengths=LENGTHS)}), collator)

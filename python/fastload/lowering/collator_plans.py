@@ -68,6 +68,9 @@ class _Fields:
         if leaf.form not in _ARRAYS:
             msg = f"field {name!r} is no array to pad"
             raise NotNative(msg, _LEAVE_OUT)
+        if len(self.parts.shape(leaf) or ()) > 1:
+            msg = f"field {name!r} has several dimensions"  # transformers stacks such masks
+            raise NotNative(msg, _LEAVE_OUT)
         to = self.retyped(name, "int64")
         rule = _lib.Rule("pad", repr(name), pad=pad, lengths=True, to=to, **options)
         return self.parts.add(leaf, rule, "padded", "tensor")

@@ -434,6 +434,20 @@ def test_several_views_of_an_image_decode_it_twice_at_most(monkeypatch):
         assert torch.equal(view, whole[:, n : n + 20, n : n + 20])
 
 
+def test_single_pixels_ask_the_image_once(monkeypatch):
+    making().is_on = True
+    try:
+        image = Image.open(io.BytesIO(FILES["jpeg"]))
+        pixels, loads = image.load(), []
+        pixels[0, 0] = (1, 2, 3)
+        monkeypatch.setattr(type(image), "load", loads.append)
+        assert pixels[0, 0] == (1, 2, 3)
+    finally:
+        making().is_on = False
+        making().sources.clear()
+    assert not loads
+
+
 def test_pillows_switches_are_kept(monkeypatch):
     cut = FILES["jpeg"][:-200]
     eager, _ = outcome(cut, ["rgb"], "array", waits=False)

@@ -3,9 +3,11 @@
 import functools
 import io
 import random
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from unittest import mock
 
@@ -18,7 +20,7 @@ from torchvision import datasets, transforms
 
 from fastload import Loader, lanes
 from fastload.pictures import files, samples, tensors
-from fastload.pictures.source import making
+from fastload.pictures.source import Source, making
 from fastload.pictures.waiting import Waiting
 from tests.shared import interpreter
 from tests.shared.compare import assert_same
@@ -480,6 +482,49 @@ def test_wrapped_functions_are_called_as_they_are(owner, name, wrap, folder, mon
 
     seed(1)
     assert_same(samples.waited(Normalized(folder))[0], Normalized(folder)[0])
+
+
+def ones(pic):
+    return torch.ones(1) * pic.size[0]
+
+
+def test_plain_functions_in_place_of_torchvisions_are_called(folder, monkeypatch):
+    monkeypatch.setattr(tensors, "_swaps", {})
+    monkeypatch.setattr(transforms.functional, "to_tensor", ones)
+    waited = samples.waited(Placeholder(folder))
+    assert_same(waited[0][0], torch.ones(1) * 16)
+    assert_same(ones(Image.new("L", (3, 3))), torch.ones(1) * 3)
+
+
+def test_a_damaged_picture_in_a_pool_of_the_samples_own_is_an_error(tmp_path):
+    Image.new("RGB", (64, 64)).save(tmp_path / "0.png")
+    data = (tmp_path / "0.png").read_bytes()
+    at = data.index(b"IDAT") + 8
+    (tmp_path / "0.png").write_bytes(data[:at] + bytes(8) + data[at + 8 :])
+
+    class Pool(Files):
+        def __getitem__(self, index):
+            images = [Image.open(self.paths[index]).convert("RGB")]
+            with ThreadPool(1) as pool:
+                return pool.map_async(transforms.functional.to_tensor, images).get(timeout=20)
+
+    with pytest.raises(Exception) as expected:  # noqa: PT011 (Pillow's own)
+        Pool(tmp_path)[0]
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
+        samples.waited(Pool(tmp_path))[0]
+
+
+def test_a_file_that_another_mode_was_made_of_is_not_checked_again(folder, monkeypatch):
+    class Grey(Files):
+        def __getitem__(self, index):
+            image = Image.open(self.paths[index])
+            image.load()
+            return transforms.functional.to_tensor(image.convert("L"))
+
+    checked = []
+    monkeypatch.setattr(Source, "check", checked.append)
+    assert_same(samples.waited(Grey(folder))[0], Grey(folder)[0])
+    assert not checked
 
 
 @pytest.mark.parametrize("change", ["partial", "none"])

@@ -110,8 +110,9 @@ class _Samples:
             try:
                 sample = make(index)
             finally:
+                decoded = {id(source.data) for source in making.sources if source.runs}
                 for source in making.sources:
-                    if not source.runs:
+                    if id(source.data) not in decoded:
                         source.check()
             if making.sources or making.opened > opened:
                 try:

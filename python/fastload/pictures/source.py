@@ -65,6 +65,7 @@ class Source:
         sample: The sample that the file was opened for.
 
     Attributes:
+        data: The file's bytes.
         runs: Number of times that its pixels were made.
 
     Raises:
@@ -88,6 +89,7 @@ class Source:
         if self._native.size != size:
             msg = f"an image of {size} is one of {self._native.size} natively"
             raise ValueError(msg)
+        self.data = data
         self._mode = mode
         self._reopen = reopen
         self._sample = sample
@@ -142,7 +144,8 @@ class Source:
 
 
 def fail(error: Exception, sample: Making) -> None:
-    """Has a sample made again, if it is being made."""
+    """Has a sample made again, if it is being made; returns in other threads than its own, which may not expect `Late`."""
     if sample.is_on:
         sample.failed = True
-        raise Late from error
+        if sample is making():
+            raise Late from error

@@ -12,6 +12,7 @@ import torch
 
 from fastload import transforms
 from fastload.images.operations import Output
+from fastload.machine.libraries import is_of_module
 from fastload.pictures.chains import ending
 from fastload.pictures.swap import Swap
 from fastload.pictures.waiting import Waiting, tensor
@@ -39,7 +40,9 @@ def install() -> None:
     for name, stub in _STUBS.items():
         module = sys.modules.get(name[0])
         if module is not None and name not in _swaps:
-            _swaps[name] = Swap(operator.attrgetter(name[1])(module), stub)
+            function = operator.attrgetter(name[1])(module)
+            if is_of_module(function, vars(module)):
+                _swaps[name] = Swap(function, stub)
     for swap in _swaps.values():
         swap.install()
 

@@ -7,6 +7,7 @@ do that at any time, so methods reach for what an image waits for by functions, 
 """
 
 import contextlib
+import functools
 import threading
 from typing import Any
 
@@ -196,12 +197,13 @@ class Access:
         self._image = image
 
     def __getitem__(self, xy: Any) -> Any:
-        return self._of_pixels()[xy]
+        return self._pixels[xy]
 
     def __setitem__(self, xy: Any, value: Any) -> None:
-        self._of_pixels()[xy] = value
+        self._pixels[xy] = value
 
-    def _of_pixels(self) -> Any:
+    @functools.cached_property
+    def _pixels(self) -> Any:
         return settled(self._image).load()
 
 

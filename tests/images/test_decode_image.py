@@ -135,7 +135,7 @@ def test_what_is_not_the_same_for_grey_ends_the_native_part(tmp_path: Path):
     data = folder(tmp_path, encode("JPEG"), encode("JPEG", "L"), transform=v1.Compose(steps))
     loader = fastload.Loader(data, num_workers=1)
     words = loader.explain()
-    assert "Grayscale makes of grey images other than of RGB, at position 1" in words
+    assert "Grayscale treats grey images differently from RGB images, at position 1" in words
     assert 'decode to RGB: functools.partial(decode_image, mode="RGB")' in words
     assert "native up to CenterCrop" in words
     assert_same(list(loader), list(DataLoader(data)))

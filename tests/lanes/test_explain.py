@@ -102,7 +102,7 @@ def test_all_obstacles_are_named(root):
     words = explained(Listed([1.0, 2.0]), collate_fn=collation)
     module, line = __name__, Listed.__getitem__.__code__.co_firstlineno + 1
     assert words["why"] == (
-        f"{module}.Listed makes its samples in Python: it calls hash, which is not known "
+        f"{module}.Listed makes its samples in Python: it calls hash, which fastload cannot read "
         f"(line {line} of __getitem__); collate_fn is {module}.collation, Python code"
     )
     assert words["to make it native"] == (
@@ -133,7 +133,7 @@ def test_an_obstacle_is_named_once(root):
     assert words["why"] == f"{__name__}.collation is Python code, at position 0 of transform"
     words = explained(torchvision.datasets.ImageFolder(root), collate_fn=collation)
     assert words["why"] == (
-        "its samples are Pillow images, with all that Pillow read in their files; "
+        "its samples are Pillow images, not tensors; "
         f"collate_fn is {__name__}.collation, Python code"
     )
 

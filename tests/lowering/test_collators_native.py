@@ -143,7 +143,7 @@ def test_tokens_of_several_dimensions_are_the_originals(tokenizer):  # noqa: F81
         ({"x": lists()}, "DataCollatorWithPadding", "no field 'input_ids'"),
         ({"input_ids": lists(0.5)}, "DataCollatorWithPadding", "'input_ids' is float64"),
         ({"input_ids": lists()}, "DataCollatorForSeq2Seq", "no labels"),
-        (SAMPLES["text"], "DataCollatorWithPadding", "'text' is no Python number"),
+        (SAMPLES["text"], "DataCollatorWithPadding", "'text' is neither a number"),
         ({"input_ids": lists(), "label": [True] * 8}, "DefaultDataCollator", "'label' is bool"),
     ],
 )

@@ -184,7 +184,7 @@ def test_other_columns_are_made_in_python(name, kind):
         (lambda dataset: dataset.with_format("torch", dtype=torch.float64), "arguments: dtype"),
         (
             lambda dataset: dataset.with_format("torch", ["int8"], output_all_columns=True),
-            "leaves some columns in Python",
+            "adds columns that are not formatted",
         ),
     ],
 )

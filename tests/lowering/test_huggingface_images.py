@@ -206,7 +206,7 @@ def test_broken_images_are_pillows_error(tmp_path):
 
 
 REFUSED = [
-    (lambda: made([encode("PNG")]), "the format none makes files opened by Pillow"),
+    (lambda: made([encode("PNG")]), "without a format, images are open Pillow files"),
     (lambda: made([encode("PNG")], datasets.Image(decode=False)), "in 'path', it holds nulls"),
     (lambda: made([encode("PNG")], datasets.Image(mode="HSV")), "Pillow's mode HSV"),
     (lambda: made([encode("PNG", "RGBA")]), "PNG of other pixels than grey or RGB"),
@@ -218,7 +218,7 @@ REFUSED = [
 @pytest.mark.parametrize(("make", "words"), REFUSED, ids=[words for _, words in REFUSED])
 def test_other_images_are_made_in_python(make, words):
     dataset = make()
-    dataset = dataset if words.startswith("the format") else dataset.with_format("torch")
+    dataset = dataset if words.startswith("without a format") else dataset.with_format("torch")
     choice = lanes.choose(fastload.Loader(dataset, num_workers=1))
     assert choice.lane == "process"
     assert "column 'image': " in choice.why

@@ -152,11 +152,11 @@ REFUSED = {
         lambda: range(3),
         "range makes its samples in Python: its __len__ is no function",
     ),
-    "text": (lambda: ["a", "b"], "values of str"),
+    "text": (lambda: ["a", "b"], "the list holds str"),
     "many tensors": (lambda: [torch.zeros(2)] * 101, "more than 100 torch.Tensors"),
     "many parts": (lambda: ConcatDataset([pairs(1)] * 101), "more than 100 datasets of tensors"),
     "mixed": (lambda: [1, 2.0], "all floats or all bools"),
-    "nothing": (list, "or nothing"),
+    "nothing": (list, "the list is empty"),
     "huge ints": (lambda: [1, 2**64], "64 bits"),
     "dates": (lambda: np.array(["2020-01-01"], "datetime64[D]"), "numbers and booleans"),
 }

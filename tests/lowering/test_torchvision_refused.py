@@ -54,7 +54,7 @@ REFUSED = {
     ),
     "a list of images": (
         lambda root: changed(cifar10(root), data=[np.zeros((32, 32, 3), np.uint8)]),
-        "it holds other data than its class does: AttributeError: 'list' object",
+        "its attributes are not what CIFAR10 stores: AttributeError: 'list' object",
     ),
     "samples": (
         lambda root: changed(folder(root), samples=[["a.jpg", 0]]),
@@ -88,7 +88,7 @@ STOPPED = {
     ),
     "jitter": ([v1.PILToTensor(), v1.ColorJitter(0.1)], "ColorJitter: it changes a tensor"),
     "raises": ([v1.ToTensor(), v1.Normalize(0.5, 0.0)], "Normalize: it raises ValueError"),
-    "chosen": ([v1.RandomApply([v1.ToTensor()])], "ToTensor changes what an image is"),
+    "chosen": ([v1.RandomApply([v1.ToTensor()])], "ToTensor changes the type or the channels"),
     "unknown": ([v1.ToTensor(), v1.FiveCrop(2)], "FiveCrop is Python code"),
     "an array": (
         [v1.ToTensor(), v1.CenterCrop(np.array([9, 9]))],

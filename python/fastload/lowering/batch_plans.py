@@ -105,7 +105,7 @@ class Parts:
         try:
             yield
         except (TypeError, ValueError) as error:
-            msg = f"{self._name} makes an error of every batch, or is Python here: {error}"
+            msg = f"`{self._name}` cannot be made natively: {error}"
             raise NotNative(msg, self._change) from error
 
     def plan(

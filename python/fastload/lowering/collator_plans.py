@@ -66,7 +66,7 @@ class _Fields:
         """Adds a padded field of integers, as int64; returns its number."""
         leaf = self.leaves[name]
         if leaf.form not in _ARRAYS:
-            msg = f"field {name!r} is no array to pad"
+            msg = f"field {name!r} is not an array, so it cannot be padded"
             raise NotNative(msg, _LEAVE_OUT)
         if len(self.parts.shape(leaf) or ()) > 1:
             msg = f"field {name!r} has several dimensions"  # transformers stacks such masks
@@ -133,7 +133,7 @@ def _tokenized(
         if name == without:
             continue
         if plain and leaf.form not in ("list", "number"):
-            msg = f"field {name!r} is no Python number and no list of them, as {main!r} is"
+            msg = f"field {name!r} is neither a number nor a list of numbers, as {main!r} is"
             raise NotNative(msg, _LEAVE_OUT)
         if name not in pad.pads:
             batch[name] = fields.stacked(name, fields.plain(name))

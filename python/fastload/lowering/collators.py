@@ -253,7 +253,7 @@ def _flattening(collator: Any) -> Make:
 def flattening_pack(collator: Any) -> _lib.Pack:
     """Returns how a `DataCollatorWithFlattening` puts documents into one row.
 
-    A document without tokens is an error here; there it has a label for its separator.
+    A document without tokens is an error here; transformers drops it.
     """
     return _lib.Pack(
         2**31,

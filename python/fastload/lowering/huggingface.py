@@ -67,7 +67,7 @@ def _dataset(dataset: Any, memo: Memo) -> Any:
         and dataset._output_all_columns
         and set(chosen) != set(table.column_names)
     ):
-        msg = "its format leaves some columns in Python"
+        msg = "output_all_columns=True adds columns that are not formatted"
         raise NotNative(msg, "leave output_all_columns out")
     names = [name for name in table.column_names if chosen is None or name in chosen]
     if not names:
@@ -216,7 +216,7 @@ def _images(column: Any, feature: Any, kind: str | None) -> Leaf:
         kind: The dataset's format.
     """
     if kind is None:
-        msg = "the format none makes files opened by Pillow of images, with all that Pillow read in them"
+        msg = "without a format, images are open Pillow files, which are made in Python"
         raise NotNative(msg, "use with_format('torch')")
     mode = _MODES.get(feature.mode)
     if mode is None:

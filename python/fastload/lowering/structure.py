@@ -49,7 +49,8 @@ def structure(dataset: Any, memo: Memo) -> Any:
     try:
         return entry.lower(dataset, memo)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        msg = f"it holds other data than its class does: {type(error).__name__}: {error}"
+        stored = type(dataset).__name__
+        msg = f"its attributes are not what {stored} stores: {type(error).__name__}: {error}"
         raise NotNative(msg) from error
 
 

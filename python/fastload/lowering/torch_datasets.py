@@ -137,8 +137,11 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
     kind = type(dataset[0]) if dataset else None
     if kind in _NUMBERS:
         return numbers("items", dataset, memo)
-    if kind not in (torch.Tensor, np.ndarray) or set(map(type, dataset)) != {kind}:
-        msg = f"the list holds values of {registry.name(kind)}, or nothing, or several types"
+    kinds = set(map(type, dataset))
+    if kind not in (torch.Tensor, np.ndarray) or len(kinds) > 1:
+        names = ", ".join(sorted(map(registry.name, kinds)))
+        msg = f"the list holds {'several types: ' if len(kinds) > 1 else ''}{names}"
+        msg = msg if kinds else "the list is empty"
         raise NotNative(msg, "describe them by fastload.columns in a fastload.Dataset")
     lower, state, most, library = (
         (array_leaf, _array_state, _MOST_ARRAYS, "np")
@@ -336,6 +339,13 @@ def _joined(parts: Any, memo: Memo, what: str = "parts of the ConcatDataset") ->
             msg, "give them one dtype, and one shape where they are tensors or arrays"
         ) from error
     column = " + ".join(leaf.column for leaf in parts)
-    of_any = ("draws", "is_read", "heavy", "from_zero")
-    flags = {name: any(getattr(leaf, name) for leaf in parts) for name in of_any}
-    return replace(first, native=native, column=column, listed=False, **flags)
+    return replace(
+        first,
+        native=native,
+        column=column,
+        listed=False,
+        from_zero=any(leaf.from_zero for leaf in parts),
+        draws=any(leaf.draws for leaf in parts),
+        is_read=any(leaf.is_read for leaf in parts),
+        heavy=any(leaf.heavy for leaf in parts),
+    )

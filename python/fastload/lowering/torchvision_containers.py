@@ -75,6 +75,7 @@ def _part(transform: Any, chain: Chain) -> list[Op]:
     part = chain.part()
     lower(transform, part)
     if part.values is not chain.values or part.channels != chain.channels or part.sealed:
-        msg = f"{registry.name(transform)} changes what an image is, inside of a random choice"
-        raise NotNative(msg, "take it out of there")
+        name = registry.name(transform)
+        msg = f"{name} changes the type or the channels of the image inside a random choice"
+        raise NotNative(msg, "move it before or after")
     return part.ops

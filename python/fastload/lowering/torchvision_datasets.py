@@ -64,7 +64,7 @@ def _folder(dataset: Any, memo: Memo) -> Any:
     image = _image(several, done, native, words, f"JPEG, PNG and WebP files to {decode}")
     sample = _sample(dataset, image, files.classes, memo)
     if image.form == "pillow":
-        msg = "its samples are Pillow images, with all that Pillow read in their files"
+        msg = "its samples are Pillow images, not tensors"
         raise image.stop or NotNative(msg, "add ToTensor() to its transform")
     return sample
 

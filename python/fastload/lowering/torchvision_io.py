@@ -99,7 +99,7 @@ def follow_decoded(how: Decoding, flat: list[Any]) -> Followed:
             output = chain.output() if reached < done else _output(chain, grey)
             return Followed(chain, prefix + mode, output, done, stop)
         done -= 1  # with none at all, images of either kind are their own bytes
-        msg = f"{registry.name(flat[done])} makes of grey images other than of RGB"
+        msg = f"{registry.name(flat[done])} treats grey images differently from RGB images"
         stop = NotNative(msg, 'decode to RGB: functools.partial(decode_image, mode="RGB")')
 
 

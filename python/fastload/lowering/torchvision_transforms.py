@@ -239,7 +239,7 @@ def padding(given: Any) -> tuple[int, int, int, int]:
         sides *= 2
     if len(sides) != 4 or not all(type(each) is int and each >= 0 for each in sides):
         msg = f"its padding is {given!r}"
-        raise NotNative(msg, "give it numbers of pixels")
+        raise NotNative(msg, "use integers from 0 on")
     return sides[0], sides[1], sides[2], sides[3]
 
 

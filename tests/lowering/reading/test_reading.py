@@ -91,20 +91,23 @@ REFUSED = {
     "a draw": (lambda: classes.Drawn(rows=ROWS), "it calls random.random"),
     "a draw of torch": (lambda: classes.TorchDrawn(rows=ROWS), "it calls torch.randn"),
     "a counter": (lambda: classes.Counted(rows=ROWS, count=0), "it sets the attribute count"),
-    "a cache": (lambda: classes.Cached(rows=ROWS, cache={}), "changes what it did not make itself"),
+    "a cache": (
+        lambda: classes.Cached(rows=ROWS, cache={}),
+        "changes an object that __getitem__ did not create",
+    ),
     "a cache that is full": (
         lambda: classes.Cached(rows=ROWS, cache=dict(enumerate(ROWS))),
-        "it may fill a cache",
+        "it may write to a cache",
     ),
     "a list that grows": (
         lambda: classes.Appended(lists=[[1]] * N),
-        "it calls row.append, which is not known",
+        "it calls row.append, which fastload cannot read",
     ),
     "a try": (lambda: classes.Tried(rows=ROWS), "a try statement is not read"),
     "a while loop": (lambda: classes.Searched(rows=ROWS), "a while loop is not read"),
     "an open file": (lambda: classes.Opened(paths=TEXTS), "it calls open"),
     "a loaded file": (lambda: classes.Loaded(paths=TEXTS), "it calls np.load"),
-    "a file's text": (lambda: classes.Path(paths=TEXTS), "read_text, which is not known"),
+    "a file's text": (lambda: classes.Path(paths=TEXTS), "read_text, which fastload cannot read"),
     "a print": (lambda: classes.Printed(rows=ROWS), "it calls print"),
     "a branch on a label": (
         lambda: classes.Branching(rows=ROWS, labels=LABELS),
@@ -147,7 +150,10 @@ def test_lists_that_samples_append_to_are_left_to_them():
 
 def test_explain_names_the_line_that_is_not_read():
     words = Loader(classes.Drawn(rows=ROWS)).explain()
-    assert "Drawn makes its samples in Python: it calls random.random, which is not known" in words
+    assert (
+        "Drawn makes its samples in Python: it calls random.random, which fastload cannot read"
+        in words
+    )
     assert "of __getitem__)" in words
 
 

@@ -158,7 +158,7 @@ def test_classes_are_followed_as_python_does():
     same(Slotted(ROWS))
     same(Inherited(rows=ROWS, labels=labels))
     same(Nested(base=Pairs(ROWS, labels)))
-    refused(Lengthy(rows=ROWS[:-1]), "its indices go from 0 to 22, and what they index has 22")
+    refused(Lengthy(rows=ROWS[:-1]), "its indices run from 0 to 22, but the container has 22 items")
     same(Lengthy(rows=ROWS.repeat(2, 1)))
     dataset = Property(rows=ROWS)
     dataset.__getitem__ = lambda index: 0  # which Python never asks
@@ -294,7 +294,7 @@ def test_torchs_default_dtype_counts(dtype):
 
 def test_a_default_device_changes_what_tensors_are():
     with torch.device("meta"):
-        refused(Tensors(labels=list(range(N))), "a mode of torch")
+        refused(Tensors(labels=list(range(N))), "a torch function mode")
 
 
 class Remasked(Dataset):
@@ -572,7 +572,7 @@ def test_pictures_are_decoded_natively(pictures):
     loader = same(Pictures(*pictures, steps))
     assert "not compared with the dataset, which would open files" in loader.explain()
     same(Joined(*pictures, steps))
-    refused(Pictures(*pictures), "a sample has a picture in it")
+    refused(Pictures(*pictures), "a sample contains a Pillow image")
     refused(Pictures(*pictures, lambda image: image), "a lambda is not read")
     refused(Pictures(*pictures, v1.FiveCrop(2)), "FiveCrop is Python code")
 

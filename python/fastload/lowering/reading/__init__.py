@@ -67,7 +67,7 @@ def _read(dataset: Any, memo: Memo) -> Any:
     stored = Stored(memo)
     count = Interpreter(stored).call(length, [dataset], {})
     if type(count) is not int or count < 1:
-        refuse("its length is not read to be a positive int")
+        refuse("its __len__ must give a positive int")
     index = Index(1, 0, count)
     reader = Interpreter(stored, index)
     with _no_collection():
@@ -75,7 +75,7 @@ def _read(dataset: Any, memo: Memo) -> Any:
     structure = Builder(stored, count, not reader.is_plain).structure(value)
     found = list(leaves(structure))
     if not found or any(len(leaf.native) != count for _, leaf in found):
-        refuse("a sample has no values, or columns have several lengths")
+        refuse("its values do not have one entry for each sample")
     if reader.is_memory:
         compared.check(dataset, structure, memo)
     return structure

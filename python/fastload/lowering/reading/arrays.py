@@ -146,7 +146,7 @@ def _picked(array: Any, places: np.ndarray[Any, Any]) -> Rows:
     check_count(len(places))
     length = len(array)
     if places.dtype != np.int64 or places.min() < -length or places.max() >= length:
-        refuse(f"an index leaves what it indexes, which has {length}")
+        refuse(f"an index is out of range for {length} rows")
     return replace(over(array), picks=np.where(places < 0, places + length, places))
 
 

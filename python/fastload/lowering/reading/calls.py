@@ -68,7 +68,7 @@ def call(
             return reader.call(own, [function, *arguments], named)
     if (known := pictures.call(reader, function, arguments, named)) is not None:
         return known
-    return refuse(f"it calls {words}, which is not known")
+    return refuse(f"it calls {words}, which fastload cannot read")
 
 
 def _is_of_library(function: types.FunctionType) -> bool:
@@ -96,7 +96,7 @@ def _of_value(
     except (IndexError, TypeError, ValueError) as error:
         refuse(f"{words}() with these arguments is not known: {error}")
     if is_rows or is_array(of):
-        refuse(f"it calls {words}, which is not known")
+        refuse(f"it calls {words}, which fastload cannot read")
     return _of_python(reader, of, what, arguments, named, words)
 
 
@@ -126,7 +126,7 @@ def _of_python(
     """Returns the result of a method of Python's own types."""
     if what in _CHANGES.get(type(of), ()):
         if not reader.is_own(of) or named or any(isinstance(e, Each) for e in arguments[1:]):
-            refuse("it changes what it did not make itself")
+            refuse("it changes an object that __getitem__ did not create")
         added = arguments[0] if len(arguments) == 1 else None
         if what != "append" and reader.is_iterator(added):
             added = reader.parts(added)
@@ -140,7 +140,7 @@ def _of_python(
     if isinstance(of, Objects) and kinds == {dict} and what in ("items", "keys", "values"):
         return getattr(fields(of.values), what)()
     if not all(what in METHODS_OF.get(kind, "").split() for kind in kinds):
-        refuse(f"it calls {words}, which is not known")
+        refuse(f"it calls {words}, which fastload cannot read")
     whole = of, *arguments
     is_each = any(isinstance(each, Each) for each in whole)
     if what == "get" and is_each and any(map(reader.is_mixed, whole)):

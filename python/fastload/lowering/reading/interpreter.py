@@ -82,11 +82,11 @@ class Interpreter(Expressions):
                     taken, other = other, taken
                 # to read all of a cache takes longer than its samples
                 if any(_fills(each) for statement in other for each in ast.walk(statement)):
-                    refuse("it may fill a cache")
+                    refuse("it may write to a cache (`self.x[i] = ...`)")
                 return self._block(taken, scope)
             case ast.Assert():
                 if not self._truth(node.test, scope):
-                    refuse("an assertion fails")
+                    refuse("its assert is false with the present attributes")
             case ast.For():
                 return self._loop(node, scope)
             case ast.With():
@@ -114,14 +114,14 @@ class Interpreter(Expressions):
                     refuse("a starred target is not read")
                 values = self.parts(value, len(target.elts))
                 if len(values) != len(target.elts):
-                    refuse(f"{len(values)} values for {len(target.elts)} names")
+                    refuse(f"cannot unpack {len(values)} values into {len(target.elts)} names")
                 for each, part in zip(target.elts, values, strict=True):
                     self._assign(each, part, scope)
             case ast.Subscript():
                 container = self._value(target.value, scope)
                 key = self._value(target.slice, scope)
                 if not self.is_own(container) or isinstance(key, Each):
-                    refuse("it changes what it did not make itself")
+                    refuse("it changes an object that __getitem__ did not create")
                 tried(container.__setitem__, simple(key), value)
                 self.changes += 1
             case ast.Attribute():
@@ -131,7 +131,7 @@ class Interpreter(Expressions):
 
     def _augment(self, node: ast.AugAssign, scope: Scope, previous: ast.stmt | None) -> None:
         if not isinstance(node.target, ast.Name):
-            refuse("it changes what it did not make itself")
+            refuse("it changes an object that __getitem__ did not create")
         name = node.target.id
         value = self._used(scope.get(name))
         is_new = isinstance(value, Rows) and _makes_array(previous, name, value) and _is_plain(node)

@@ -135,7 +135,7 @@ def leaf_of(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
     if stop is not None:
         refuse(f"{stop.why}, at position {done} of the transforms", stop.change)
     if picture.mode is None or chain.on_pillow:
-        refuse("a sample has a picture in it", "end with a transform that makes a tensor")
+        refuse("a sample contains a Pillow image", "end with a transform that makes a tensor")
     settings: Any = ("RGB", chain.ops, chain.output())
     exact = "bit for bit what Pillow and torch make of them"
     if chain.random:

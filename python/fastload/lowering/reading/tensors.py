@@ -68,7 +68,9 @@ def _item(value: Any) -> Any:
 def _check_modes() -> None:
     """Refuses to make tensors while a torch mode changes how they are made."""
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
-        refuse("a mode of torch, as a default device, changes how tensors are made")
+        refuse(
+            "a torch function mode (such as a default device) is active, which changes how tensors are made"
+        )
 
 
 def _from_numpy(_: Any, value: Any) -> Any:

@@ -63,7 +63,7 @@ class Index(Each):
         low, high = self.ends
         shift = length if high < 0 else 0
         if low + shift < 0 or high + shift >= length:
-            refuse(f"its indices go from {low} to {high}, and what they index has {length}")
+            refuse(f"its indices run from {low} to {high}, but the container has {length} items")
         return replace(self, first=self.first + shift)
 
 
@@ -207,7 +207,7 @@ def fields(dicts: list[dict[Any, Any]]) -> dict[Any, Objects]:
     """Returns the values of dicts, one for each sample, by their keys; refuses dicts of several keys."""
     keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in dicts}
     if len(keys) != 1 or not (names := keys.pop()):
-        refuse("dicts of several keys")
+        refuse("its dicts do not all have the same keys")
     return {key: Objects([each[key] for each in dicts]) for key in names}
 
 

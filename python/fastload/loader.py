@@ -37,7 +37,7 @@ from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
 from fastload.monitoring.monitor import Monitor, monitor_of
 from fastload.resume.cursor import Cursor
-from fastload.resume.loading import as_saved, check_workers, ends_first, restored
+from fastload.resume.loading import as_saved, ends_first, restored
 from fastload.resume.restored import Restored
 from fastload.resume.saving import state_of
 from fastload.tune.online import Online, start
@@ -338,13 +338,12 @@ class Loader(DataLoader[_T_co]):
         if self._loaded is None:
             iterator = super().__iter__()
         else:
-            check_workers(self, self._loaded)
-            self._restored = restored(self, self._loaded)
+            where = self._restored = restored(self, self._loaded, starts=True)
             try:
                 iterator = super().__iter__()
             finally:
                 self._restored = None
-            if ends_first(self, self._loaded):
+            if where is not None and ends_first(self, self._loaded):
                 for _ in iterator:  # none is left
                     pass
                 iterator = super().__iter__()
@@ -402,8 +401,9 @@ class Loader(DataLoader[_T_co]):
         self._cursor = None
         self._loaded = as_saved(state_dict) if where is not None else None
         if state_dict and isinstance(self.batch_sampler, PlannedBatchSampler):
-            epoch = state_dict["sampler_epoch"]
-            self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
+            epoch = state_dict.get("sampler_epoch")
+            if epoch is not None:  # Lightning loads states of other samplers, too
+                self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
 
     @property
     def _marks(self) -> bool:

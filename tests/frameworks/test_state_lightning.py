@@ -1,10 +1,11 @@
 """Lightning's `Trainer`, which asks its loaders for their state and gives it back."""
 
 import warnings
+from contextlib import nullcontext
 
 import pytest
 import torch
-from torch.utils.data import IterableDataset
+from torch.utils.data import DataLoader, IterableDataset
 
 from fastload import Loader
 from tests.shared.compare import MANY_WORKERS
@@ -120,3 +121,29 @@ def test_what_has_a_state_goes_on(stop, make, tmp_path):
     second = Model()
     fit(second, tmp_path / "stopped.ckpt", make())
     assert first.seen + second.seen == whole.seen
+
+
+@pytest.mark.filterwarnings("error:the epoch begins:UserWarning")
+@pytest.mark.parametrize("stop", [3, 4])
+@pytest.mark.parametrize(
+    "change",
+    [{"batch_size": 7}, {"dataset": columns(COUNT + 1)}, {"sampler": range(COUNT)}],
+    ids=["batch_size", "dataset", "sampler"],
+)
+def test_a_loader_that_the_state_does_not_fit_begins_its_epoch_as_torchs(stop, change, tmp_path):
+    """Lightning loads the state of the checkpoint into any loader."""
+    seen = []
+    for kind in (DataLoader, Loader):
+        plain = {"dataset": columns(COUNT), "batch_size": SIZE, "num_workers": 2}
+        first = Model(stop, tmp_path / "stopped.ckpt")
+        with pytest.raises(StoppedError):
+            fit(first, loader=kind(**plain))
+        second = Model()
+        with (
+            pytest.warns(UserWarning, match="begins at its first batch")
+            if kind is Loader
+            else nullcontext()
+        ):
+            fit(second, tmp_path / "stopped.ckpt", kind(**plain | change))
+        seen.append(first.seen + second.seen)
+    assert seen[0] == seen[1]

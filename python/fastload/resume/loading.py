@@ -4,6 +4,7 @@ import copy
 import operator
 import pickle
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +21,37 @@ from fastload.sizes import length_of
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["as_saved", "check_workers", "ends_first", "restored"]
+__all__ = ["as_saved", "ends_first", "restored"]
 
 
-def restored(loader: Any, state: Any) -> Restored | None:
+def restored(loader: Any, state: Any, *, starts: bool = False) -> Restored | None:
     """Returns where the next iterator begins; None for an epoch without a state.
+
+    Lightning loads the state of each loader in a checkpoint, also where the user continues with another loader, so a
+    state that does not fit is left out there, with a warning.
 
     Args:
         loader: The loader.
         state: The state that `state_dict` returned, of this loader or of one that is made alike.
+        starts: True if the iterator starts now, for which the number of workers must fit, too.
 
     Raises:
         TypeError: No mapping.
         ValueError: A state of another loader, of another version, or one that was changed.
     """
+    try:
+        if starts:
+            _check_workers(loader, state)
+        return _restored(loader, state)
+    except StateError as error:
+        if not _is_in_lightning():
+            raise
+        msg = f"the epoch begins at its first batch, because the checkpoint's state does not fit: {error}"
+        warnings.warn(msg, stacklevel=3)
+        return None
+
+
+def _restored(loader: Any, state: Any) -> Restored | None:
     if not isinstance(state, Mapping):
         msg = f"load_state_dict takes what state_dict returned, found {type(state).__qualname__}"
         raise TypeError(msg)
@@ -137,8 +155,11 @@ def _is_lightnings(loader: Any, state: Mapping[str, Any]) -> bool:
     if state["is_coming"] or state["_iterator_finished"]:
         return False
     length = length_of(loader)
-    if length is None or state["_num_yielded"] < length:
-        return False
+    return length is not None and state["_num_yielded"] >= length and _is_in_lightning()
+
+
+def _is_in_lightning() -> bool:
+    """Returns true if Lightning's trainer is among the callers."""
     frame: FrameType | None = sys._getframe(1)
     names = ("lightning.pytorch.", "pytorch_lightning.")
     while frame is not None and not str(frame.f_globals.get("__name__")).startswith(names):
@@ -274,7 +295,7 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any], loader: Any) ->
         raise StateError(msg)
 
 
-def check_workers(loader: Any, state: Mapping[str, Any]) -> None:
+def _check_workers(loader: Any, state: Mapping[str, Any]) -> None:
     """Refuses another number of workers, if each of them has a part of the dataset's state.
 
     As in torchdata this is checked when the iterator starts, not when the state is loaded.

@@ -121,7 +121,10 @@ class Normalize:
         return f"Normalize({self.mean!r}, {self.std!r})"
 
     def _apply(self, values: torch.Tensor) -> torch.Tensor:
-        mean, std = (torch.tensor(each, device="cpu")[:, None] for each in (self.mean, self.std))
+        mean, std = (
+            torch.tensor(each, dtype=values.dtype, device="cpu")[:, None]
+            for each in (self.mean, self.std)
+        )
         if (std == 0).any():
             msg = "cannot divide by a std that is 0 in single precision: give a larger one"
             raise ValueError(msg)

@@ -129,6 +129,17 @@ def test_every_byte_normalizes_as_torchvision(same):
     same(np.stack([blocks] * 3, -1), [TO_TENSOR, NORMALIZE])
 
 
+def test_normalize_takes_the_tensors_dtype_as_torchvision():
+    values = torch.rand(3, 4, 5)
+    torch.set_default_dtype(torch.float64)
+    try:
+        mine, other = NORMALIZE[0]._apply(values.flatten(1)), NORMALIZE[1](values)
+        assert mine.dtype == other.dtype
+        assert torch.equal(mine, other.flatten(1))
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("mode", [mode for mode in InterpolationMode if mode.value in FILTERS])
 def test_torchvisions_interpolation_modes_are_understood(mode):
     assert ours.Resize(8, mode) == ours.Resize(8, interpolation=mode.value)

@@ -7,6 +7,7 @@ frameworks rebuild loaders from them.
 
 import copy
 import logging
+import sys
 import time
 import warnings
 import weakref
@@ -197,24 +198,33 @@ class Loader(DataLoader[_T_co]):
         on_error: Literal["raise", "replace", "mask", "skip"] | OnError = "raise",
         monitor: Any = None,
     ) -> None:
-        # Torch's __setattr__ takes a third of a microsecond for each attribute.
-        vars(self).update(
-            _profile=profile_of(tune),
-            _record=record_of(dataset),
-            lane=lane,
-            memory_budget=memory_budget,
-            max_tokens=max_tokens,
-            length=length,
-            lazy_images=lazy_images,
-            tune=tune,
-            snapshot_every_n_steps=at_least(
+        extra = {
+            "_profile": profile_of(tune),
+            "_record": record_of(dataset),
+            "lane": lane,
+            "memory_budget": memory_budget,
+            "max_tokens": max_tokens,
+            "length": length,
+            "lazy_images": lazy_images,
+            "tune": tune,
+            "snapshot_every_n_steps": at_least(
                 "snapshot_every_n_steps", snapshot_every_n_steps or 0, 0
             ),
-            sample_mask=sample_mask,
-            mesh=mesh,
-            on_error=on_error,
-            monitor=None,
-        )
+            "sample_mask": sample_mask,
+            "mesh": mesh,
+            "on_error": on_error,
+            "monitor": None,
+        }
+        if type(self) is not Loader:  # a method or an attribute of a subclass keeps its name
+            defaults = Loader.__init__.__kwdefaults__
+            own = {name for name in defaults if name in vars(self) or hasattr(type(self), name)}
+            extra = {
+                name: each
+                for name, each in extra.items()
+                if name not in own or each is not defaults[name]
+            }
+        # Torch's __setattr__ takes a third of a microsecond for each attribute.
+        vars(self).update(extra)
         replica = None if mesh is None else device_mesh.replica_of(mesh)
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
@@ -277,7 +287,8 @@ class Loader(DataLoader[_T_co]):
         if lane != "auto":
             lanes.choose(self)
         # last: it opens ports and files, which a refused loader would keep
-        vars(self)["monitor"] = monitor_of(monitor)
+        if monitor is not None:
+            vars(self)["monitor"] = monitor_of(monitor)
 
     @classmethod
     def from_torch(cls, dataloader: DataLoader[_T_co], **changes: Any) -> Self:
@@ -352,7 +363,7 @@ class Loader(DataLoader[_T_co]):
         cursor = vars(self)["_cursor"] = getattr(iterator, "_cursor", None)
         if cursor is not None and isinstance(self.batch_sampler, PlannedBatchSampler):
             vars(self)["_in_progress"] = weakref.ref(iterator)
-        if self.monitor is not None:
+        if isinstance(self.monitor, Monitor):  # a subclass may have something else under this name
             self.monitor._follow(self, iterator, time.monotonic() - began_s)
         return iterator
 
@@ -419,22 +430,17 @@ class Loader(DataLoader[_T_co]):
             program = None if choice.lowered is None else choice.lowered.program
             self._profile_fits = self._profile.fits(Data.of(self.dataset, program), choice.lane)
         if choice.lane not in ("inline", "consumer"):
-            self.check_worker_number_rationality(choice.lane)
+            self.check_worker_number_rationality()
         return lanes.start(self, choice)
 
-    def check_worker_number_rationality(self, lane: lanes.Lane | None = None) -> None:
-        """Warns, as torch does, of more workers than this process has CPUs.
-
-        Args:
-            lane: The loader's lane, if it is chosen already.
-        """
+    def check_worker_number_rationality(self) -> None:
+        """Warns, as torch does, of more workers than this process has CPUs."""
         if is_auto(self) and self._profile is None:
             return  # at most one for each CPU
         cpus = affinity()
         if self.num_workers <= cpus:
             return
-        stacklevel = 4 if lane is None else 5  # the caller that makes the loader, or iterates it
-        lane = lane or lanes.choose(self).lane
+        lane = lanes.choose(self).lane
         if lane == "process":
             super().check_worker_number_rationality()
         elif lane not in ("inline", "consumer"):
@@ -445,7 +451,10 @@ class Loader(DataLoader[_T_co]):
                 "excessive worker creation might get DataLoader running slow or even freeze, lower the "
                 "worker number unless they mostly wait for storage."
             )
-            warnings.warn(msg, stacklevel=stacklevel)
+            iterates = sys._getframe(1).f_code.co_name == "_get_iterator"
+            warnings.warn(
+                msg, stacklevel=5 if iterates else 4
+            )  # the caller that iterates the loader, or makes it
 
     def stats(self) -> dict[str, Any]:
         """Returns counters of the iterator started last, with units in their names.
@@ -543,8 +552,10 @@ class Loader(DataLoader[_T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the attributes without iterators, counters, caches and the monitor."""
+        monitor = {"monitor": None} if isinstance(self.__dict__.get("monitor"), Monitor) else {}
         return {
             **self.__dict__,
+            **monitor,
             "_iterator": None,
             "_ledger": None,
             "_counters": None,
@@ -557,7 +568,6 @@ class Loader(DataLoader[_T_co]):
             "_read": (),
             "_tuner": None,
             "_workers_now": None,
-            "monitor": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -255,6 +255,45 @@ def test_subscript_and_subclass():
     assert [batch.tolist() for batch in Mine(DATA, 6, num_workers=0)] == [list(DATA)]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_subclass_keeps_what_it_has_under_the_names_of_our_arguments(workers):
+    found = []
+    for base in (DataLoader, Loader):
+
+        class Mine(base):
+            def __init__(self, *args, **kwargs):
+                self.monitor = "mine"
+                super().__init__(*args, **kwargs)
+                self.mesh = ["mine"]
+
+            def length(self):
+                return len(self.dataset)
+
+        loader = Mine(DATA, 4, num_workers=workers)
+        again = copy.copy(loader)
+        values = [batch.tolist() for batch in loader], [batch.tolist() for batch in again]
+        found.append((values, loader.length(), loader.monitor, again.monitor, loader.mesh))
+    assert found[0] == found[1]
+
+
+def test_a_torch_loader_with_attributes_of_our_names_is_taken():
+    loader = DataLoader(DATA, 4)
+    loader.length, loader.monitor, loader.mesh = 7, "mine", "mine"
+    assert [b.tolist() for b in Loader.from_torch(loader)] == [b.tolist() for b in loader]
+
+
+def test_a_subclass_may_override_torchs_check_of_workers():
+    calls = []
+    for base in (DataLoader, Loader):
+
+        class Mine(base):
+            def check_worker_number_rationality(self):
+                calls.append(type(self).__base__)
+
+        list(Mine(DATA, 6, num_workers=1))
+    assert calls == [DataLoader] * 2 + [Loader] * 2
+
+
 def public(loader):
     return {name: value for name, value in vars(loader).items() if not name.startswith("_")}
 

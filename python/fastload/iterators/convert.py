@@ -63,7 +63,8 @@ def arguments_of(dataloader: Any, changes: dict[str, Any]) -> dict[str, Any]:
     """
     _check_kind(dataloader)
     arguments = {name: getattr(dataloader, name) for name in _PLAIN}
-    arguments |= {name: getattr(dataloader, name) for name in EXTRA if hasattr(dataloader, name)}
+    if hasattr(dataloader, "_origin"):  # torch's may have attributes of such names
+        arguments |= {name: vars(dataloader)[name] for name in EXTRA if name in vars(dataloader)}
     arguments["num_workers"] = dataloader.num_workers or AUTO
     if dataloader.collate_fn not in _DEFAULTS or not _is_default_collation(dataloader):
         arguments["collate_fn"] = dataloader.collate_fn

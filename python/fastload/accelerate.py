@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.layers import innermost
+from fastload.batching.sample_mask import is_wanted
 from fastload.iterators.convert import EXTRA
 from fastload.loader import Loader
 
@@ -71,14 +72,20 @@ def _made(*args: Any, _origin: Loader[Any] | None = None, **options: Any) -> Dat
     """Makes a loader of the class and with the arguments of another one; torch's where there is none."""
     if _origin is None:
         return DataLoader(*args, **options)
-    parameters = inspect.signature(type(_origin)).parameters
+    kind: Any = type(_origin)
+    parameters = inspect.signature(kind).parameters
+    is_open = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    if "dataset" not in parameters and not is_open:  # it makes its dataset itself, as from a path
+        kind = Loader
+        parameters = inspect.signature(kind).parameters
     names = set(parameters)
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+    if is_open:
         names.update(EXTRA)
     # Accelerate gives the generator among the options, or leaves it out where it dispatches batches
     names -= _ORDER | {"dataset", "generator"} | options.keys()
+    # a subclass may have something else under the name of one of ours, such as a method `length`
+    names -= set(EXTRA) - vars(_origin).keys()
     kept = {name: getattr(_origin, name) for name in names if hasattr(_origin, name)}
-    kind: Any = type(_origin)
     loader: DataLoader[Any] = kind(*args, **kept, **options)
     return loader
 
@@ -146,11 +153,11 @@ def _refuse_sharded(kind: type, batch_sampler: Any) -> None:
 
 def _refuse_dispatched_mask(kind: type, loader: Loader[Any]) -> None:
     """Refuses a mask of batches that the first process fills up with samples of its first batch."""
-    if kind is not theirs.DataLoaderDispatcher or not loader.sample_mask:
+    if kind is not theirs.DataLoaderDispatcher or not is_wanted(loader):
         return
     if theirs.PartialState().num_processes > 1:
         msg = (
-            "sample_mask=True does not mark what dispatch_batches=True repeats in the last batch: leave "
+            "a sample_mask does not mark what dispatch_batches=True repeats in the last batch: leave "
             "dispatch_batches out"
         )
         raise ValueError(msg)

@@ -111,6 +111,7 @@ def _of_loggers(trainer: Any) -> Iterator[Any]:
 def _as_region(monitor: Any, region: str, owner: Any, name: str) -> Iterator[None]:
     """Has the calls of an object's method be a region of the monitor."""
     method: Callable[..., Any] = getattr(owner, name)
+    is_own = name in vars(owner)  # set by the user, or by another callback
 
     @functools.wraps(method)
     def inside(*arguments: Any, **options: Any) -> Any:
@@ -122,4 +123,7 @@ def _as_region(monitor: Any, region: str, owner: Any, name: str) -> Iterator[Non
         yield
     finally:
         if vars(owner).get(name) is inside:
-            delattr(owner, name)
+            if is_own:
+                setattr(owner, name, method)
+            else:
+                delattr(owner, name)

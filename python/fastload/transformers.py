@@ -54,6 +54,10 @@ class TrainerMixin:
             return Loader.from_torch(prepared, **self.loader_options) if is_torchs else prepared
         adapter = prepared
         while not hasattr(adapter, "base_dataloader"):
+            if not hasattr(
+                adapter, "dataloader"
+            ):  # a wrapper of the user's, around what is not prepared
+                return prepared
             adapter = adapter.dataloader  # of a wrapper of TRL's
         if not isinstance(
             adapter.base_dataloader, Loader

@@ -98,6 +98,32 @@ def test_a_loader_that_is_not_prepared_keeps_its_class_when_batches_are_skipped(
     assert [batch.tolist() for batch in skipped] == [[*range(n, n + 4)] for n in (8, 12, 16)]
 
 
+def test_a_subclass_that_makes_its_dataset_becomes_a_loader():
+    class OfCount(Loader[int]):
+        def __init__(self, count):
+            super().__init__(columns(count), 4, memory_budget="64MiB")
+
+    class WithLength(Loader[int]):
+        def length(self):
+            return 20
+
+    for loader, kind in ((OfCount(20), Loader), (WithLength(columns(20), 4), WithLength)):
+        prepared = on_rank(loader, 0, 1)
+        assert type(prepared.base_dataloader) is kind
+        assert prepared.base_dataloader.memory_budget == loader.memory_budget
+        assert [batch.tolist() for batch in prepared] == [batch.tolist() for batch in loader]
+
+
+@pytest.mark.parametrize("make", [{"sample_mask": True}, {"batch_sampler": "masked"}])
+def test_a_mask_of_dispatched_batches_is_refused(monkeypatch, make):
+    if "batch_sampler" in make:
+        make = {"batch_sampler": TokenBatchSampler(LENGTHS, 64, remainder="mask")}
+    loader = Loader(tokens(), collate_fn=PadCollate(), **make)
+    monkeypatch.setattr(data_loader, "PartialState", lambda: SimpleNamespace(num_processes=2))
+    with pytest.raises(ValueError, match="does not mark what dispatch_batches=True repeats"):
+        fastload.accelerate._refuse_dispatched_mask(DataLoaderDispatcher, loader)
+
+
 def test_iterable_datasets_keep_the_class():
     class Stream(torch.utils.data.IterableDataset[int]):
         def __iter__(self):

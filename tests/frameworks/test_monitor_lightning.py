@@ -88,6 +88,14 @@ def test_steps_and_regions(tmp_path):
         assert not {"save_checkpoint", "run", "log_metrics"} & vars(owner).keys()
 
 
+def test_a_method_of_the_users_is_put_back(tmp_path):
+    calls, logger = [], CSVLogger(tmp_path)
+    logger.log_metrics = mine = lambda *_, **__: calls.append(None)
+    fit(Monitor(), loader(), tmp_path, logger=logger)
+    assert calls
+    assert vars(logger)["log_metrics"] is mine
+
+
 def test_figures_go_to_the_trainers_loggers(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -162,6 +163,19 @@ def test_an_evaluation_loader_with_workers_that_persist_is_kept(tmp_path):
     each = trainer(Training, tmp_path, dataset("columns"), **options)
     loader = each.get_eval_dataloader().base_dataloader
     assert each.get_eval_dataloader().base_dataloader is loader
+
+
+def test_a_wrapper_around_a_loader_that_is_not_prepared_is_kept(tmp_path):
+    wrapper = SimpleNamespace(dataloader=DataLoader(range(4)))
+
+    class Theirs(transformers.Trainer):
+        def get_train_dataloader(self):
+            return wrapper
+
+    class Mine(TrainerMixin, Theirs):
+        pass
+
+    assert trainer(Mine, tmp_path, dataset("python")).get_train_dataloader() is wrapper
 
 
 def test_trainers_without_it_keep_torchs_loaders(tmp_path):

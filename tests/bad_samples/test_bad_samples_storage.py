@@ -84,6 +84,7 @@ def files(root, unreadable=()):
     return Files(root)
 
 
+@pytest.mark.own_sizes
 @pytest.mark.parametrize("lane", NATIVE | PYTHON)
 @pytest.mark.parametrize("retries", [0, 1])
 def test_storage_that_stays_broken_is_raised_in_its_place(tmp_path, lane, retries):
@@ -106,6 +107,7 @@ def test_storage_that_stays_broken_is_raised_in_its_place(tmp_path, lane, retrie
     assert not (tmp_path / "bad.jsonl").exists()
 
 
+@pytest.mark.own_sizes
 @pytest.mark.parametrize("lane", NATIVE)
 def test_a_storm_of_errors_ends(tmp_path, lane):
     dataset = images(tmp_path)
@@ -119,6 +121,7 @@ def test_a_storm_of_errors_ends(tmp_path, lane):
         next(iterator)
 
 
+@pytest.mark.own_sizes
 @pytest.mark.parametrize("lane", NATIVE)
 def test_native_storage_that_recovers_is_tried_again(tmp_path, lane):
     """A file that is missing beside broken ones stays bad."""

@@ -24,7 +24,11 @@ from fastload.iterators.learned import record_of
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.state import carried
 
-pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore:.*pin_memory")]
+pytestmark = [
+    MANY_WORKERS,
+    pytest.mark.own_sizes,
+    pytest.mark.filterwarnings("ignore:.*pin_memory"),
+]
 
 COUNT = 23
 

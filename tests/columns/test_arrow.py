@@ -11,6 +11,7 @@ import torch
 import fastload
 from fastload.columns import Arrow
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
+from tests.shared.sizes import WORKERS
 
 from .tables import LETTERS, NUMBERS, letters, plain, same
 
@@ -84,7 +85,7 @@ def test_dictionaries_are_what_they_stand_for():
     same(Arrow(whole), [torch.tensor(value, dtype=torch.int16) for value in (5, 6, 5)])
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_batches_are_those_of_torch(tmp_path, num_workers):
     table = pa.table(
         {

@@ -9,6 +9,7 @@ import torch
 
 from fastload.columns import Audio
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs
+from tests.shared.sizes import WORKERS
 
 from .damage import flipped, tally
 from .formats import FORMATS
@@ -125,7 +126,7 @@ def test_stretches_are_slices(tmp_path, named, bounds):
     assert identical(mono, torch.from_numpy(expected.copy()))
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_batches_are_those_of_torch(tmp_path, num_workers):
     files = [
         flac(sound(5000 + n, 2, n), subtype=SUBTYPES[n % 3], compression_level=n % 2)

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload.columns import Audio, Rows
 from tests.shared.compare import MANY_WORKERS
+from tests.shared.sizes import WORKERS
 
 from . import formats
 from .damage import cut, tally
@@ -137,7 +138,7 @@ def test_float64_holds_the_same_numbers(tmp_path):
             Audio([path], dtype="int32")[0]
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_formats_mix_in_one_batch_and_with_other_columns(tmp_path, num_workers):
     formats = ["MP3", "OGG", "WAV", "FLAC"]
     files = [encode(sound(4000 + n, 2, n), format=formats[n % 4]) for n in range(24)]

@@ -10,6 +10,7 @@ import torch
 import fastload
 from fastload.columns import Audio, Rows
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
+from tests.shared.sizes import WORKERS
 
 from .sounds import encode, identical, save, sound, theirs
 
@@ -201,7 +202,7 @@ def test_each_file_can_have_a_stretch_of_its_own(tmp_path):
     assert [sample.shape[1] for sample in timed] == [160, 320, 80]
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_batches_are_those_of_torch(tmp_path, num_workers):
     subtypes = INTEGERS + FLOATS
     files = [encode(sound(300 + n, 2, n), format="WAV", subtype=subtypes[n % 6]) for n in range(60)]

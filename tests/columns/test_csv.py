@@ -18,6 +18,7 @@ import fastload
 from fastload.columns import Csv, Rows
 from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, assert_same
+from tests.shared.sizes import WORKERS
 
 from .lines import refusal
 from .tables import plain, same
@@ -106,7 +107,7 @@ def test_any_table_is_that_of_pyarrow_or_refused(write, rest):
             same(column, plain(table[name]))
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_batches_are_those_of_torch(write, num_workers):
     random = np.random.default_rng(0)
     frame = pd.DataFrame(

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 import fastload
 from fastload.columns import Jsonl
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, assert_same
-from tests.shared.sizes import SIZES
+from tests.shared.sizes import SIZES, WORKERS
 
 from .lines import loaded, refusal, write_lines
 
@@ -35,7 +35,7 @@ def bits(number):
     return struct.pack("<d", number)
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_are_those_of_torch(write, num_workers, shuffle):
     lines = [

@@ -10,6 +10,7 @@ from numpy.lib import format as npy_format
 import fastload
 from fastload.columns import Npy
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
+from tests.shared.sizes import WORKERS
 
 pytestmark = MANY_WORKERS
 
@@ -109,7 +110,7 @@ def test_each_file_can_have_a_slice_of_its_own(tmp_path):
     assert torch.equal(batch, torch.stack(list(column)))
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_batches_are_those_of_torch(tmp_path, num_workers):
     arrays = [values("f4", (3, 4), seed) for seed in range(50)]
     paths = save(tmp_path, [np.asfortranarray(a) if n % 3 else a for n, a in enumerate(arrays)])

@@ -11,6 +11,7 @@ import torch
 import fastload
 from fastload.columns import Npz
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
+from tests.shared.sizes import WORKERS
 
 pytestmark = MANY_WORKERS
 
@@ -91,7 +92,7 @@ def test_no_more_is_read_than_the_member_or_the_rows_of_a_stored_one(tmp_path):
         assert read_bytes(Npz([path], "x", rows=slice(10, 20))) == min(limit, member)
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 @pytest.mark.parametrize("write", SAVES)
 def test_batches_are_those_of_torch(tmp_path, num_workers, write):
     arrays = [values("f4", (30, 40), seed) for seed in range(50)]

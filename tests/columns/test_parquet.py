@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Subset
 import fastload
 from fastload.columns import Parquet
 from tests.shared.compare import MANY_WORKERS, assert_same, reread
+from tests.shared.sizes import WORKERS
 
 from .tables import LETTERS, NUMBERS, letters, plain, same
 
@@ -207,7 +208,7 @@ def test_fields_of_structs_have_their_path(tmp_path):
 
 
 @pytest.mark.parametrize("cache", ["256MiB", 1, 1700])
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_are_those_of_torch(tmp_path, cache, num_workers, shuffle):
     path = str(tmp_path / "x.parquet")

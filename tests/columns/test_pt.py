@@ -13,6 +13,7 @@ import torch
 import fastload
 from fastload.columns import Pt
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
+from tests.shared.sizes import WORKERS
 
 from .damage import scattered, tally
 from .formats import FORMATS, read_pt
@@ -173,7 +174,7 @@ def test_files_without_a_byte_order_are_little(tmp_path):
     assert equal(Pt([path])[0], load(path))
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_batches_are_those_of_torch(tmp_path, num_workers):
     samples = [values(torch.bfloat16, (30, 40), seed) for seed in range(50)]
     paths = save(tmp_path, [s if n % 3 else s.t().clone().t() for n, s in enumerate(samples)])

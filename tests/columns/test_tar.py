@@ -16,6 +16,7 @@ from webdataset import tariterators
 import fastload
 from fastload.columns import Tar
 from tests.shared.compare import MANY_WORKERS
+from tests.shared.sizes import WORKERS
 
 from .sounds import encode, identical, sound
 from .sounds import theirs as recording
@@ -108,7 +109,7 @@ def test_members_are_those_that_webdataset_finds(tmp_path, form):
         assert found == [expected[n][extension] for n in having]
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 def test_batches_are_those_of_the_decoded_files(tmp_path, num_workers):
     paths = [pack(tmp_path / f"{n}.tar", samples(10, 10 * n)) for n in range(3)]
     steps = [transforms.Resize((8, 8)), transforms.ToTensor()]

@@ -10,6 +10,7 @@ import torch
 import fastload
 from fastload.columns import Megatron, Rows, Tokens
 from tests.shared.compare import MANY_WORKERS, assert_as_torchs, reread
+from tests.shared.sizes import WORKERS
 
 from .megatron import CODES, megatron
 from .megatron import read as read_megatron
@@ -104,7 +105,7 @@ def test_windows_of_many_files_follow_each_other_and_never_cross(tmp_path):
     assert sorted(rows.tolist()) == sorted(torch.stack(theirs).tolist())
 
 
-@pytest.mark.parametrize("num_workers", [1, 2, 8])
+@pytest.mark.parametrize("num_workers", WORKERS)
 @pytest.mark.parametrize("stride", [16, 15, 40])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_are_those_of_torch(tmp_path, num_workers, stride, shuffle):

@@ -11,7 +11,12 @@ import fastload
 from fastload.columns import Rows
 from tests.shared.compare import MANY_WORKERS
 
-pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(120)]
+pytestmark = [
+    MANY_WORKERS,
+    pytest.mark.own_sizes,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.timeout(120),
+]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

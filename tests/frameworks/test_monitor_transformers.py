@@ -14,6 +14,7 @@ from fastload.transformers import Monitor, TrainerMixin
 from tests.shared.compare import MANY_WORKERS
 
 pytestmark = [
+    pytest.mark.own_sizes,
     MANY_WORKERS,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.timeout(120),

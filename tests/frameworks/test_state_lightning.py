@@ -12,7 +12,12 @@ from tests.shared.compare import MANY_WORKERS
 from tests.shared.samplers import Onward
 from tests.shared.state import columns
 
-pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(120)]
+pytestmark = [
+    MANY_WORKERS,
+    pytest.mark.own_sizes,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.timeout(120),
+]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -282,6 +282,7 @@ def test_no_threads_before_the_first_iterator_and_none_after_parking():
 
 
 @pytest.mark.slow
+@pytest.mark.own_sizes
 def test_idle_threads_end():
     busy = fastload.Loader(heavy(40), batch_size=4, **SIZES)
     next(iter(busy))

@@ -46,7 +46,8 @@ def photographs() -> fastload.Dataset:
 
 @pytest.fixture(autouse=True)
 def _nothing_leased() -> None:
-    gc.collect()
+    if leased():
+        gc.collect()
     assert reaches(leased, 0)
     _lib.trim_memory()
 
@@ -112,6 +113,7 @@ def test_labels_that_are_kept_do_not_keep_their_images(photographs: fastload.Dat
 
 
 @pytest.mark.slow
+@pytest.mark.own_sizes
 def test_a_list_of_batches_is_given_back(photographs: fastload.Dataset) -> None:
     next(iter(loader_of(photographs, 1)))
     before = rss()
@@ -138,6 +140,7 @@ def test_steady_batches_come_without_page_faults(photographs: fastload.Dataset) 
     assert faults < pages / 100
 
 
+@pytest.mark.own_sizes
 def test_idle_memory_ends_its_thread(photographs: fastload.Dataset) -> None:
     def trimmers() -> int:
         process = psutil.Process()

@@ -36,7 +36,7 @@ def seed(number):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_batches_are_torchs(folder, name, workers):
     arguments = {"batch_size": 4, "shuffle": True, "num_workers": workers, "collate_fn": list}
-    for number in range(3):
+    for number in range(3 if workers == 2 else 1):
         seed(number)
         expected = list(DataLoader(CLASSES[name](folder), **arguments))
         seed(number)

@@ -64,7 +64,7 @@ def test_starts(dataset: Any, end: Callable[[Any], None]):
     loader = Loader(dataset, 2, num_workers=2)
     end(loader)
     before = held()
-    for _ in range(50):
+    for _ in range(20):
         end(loader)
     assert held() == before
 

@@ -46,6 +46,7 @@ def photographs(tmp_path: Path) -> list[str]:
     return paths
 
 
+@pytest.mark.own_sizes
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if examples(page).strip()], ids=lambda p: p.name
 )

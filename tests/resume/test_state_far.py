@@ -25,7 +25,7 @@ def distributed(batch_size: int) -> Loader:
     return Loader(DATA, batch_size=batch_size // 2, sampler=sampler)
 
 
-@pytest.mark.parametrize("batch_size", [1_000, 50_000])
+@pytest.mark.parametrize("batch_size", [pytest.param(1_000, marks=pytest.mark.own_sizes), 50_000])
 @pytest.mark.parametrize("make", [shuffled, distributed])
 def test_the_batches_are_those_of_the_uninterrupted_run(make, batch_size):
     loader = make(batch_size)

@@ -7,6 +7,8 @@ that tests start run with their own.
 
 from collections.abc import Iterator, Mapping
 
+import pytest
+
 FORCED = {
     "1 thread, depth 1, chunk 1": (1, 1, 1),
     "8 threads, depth 8, chunk 64": (8, 8, 64),
@@ -53,3 +55,6 @@ class _Sizes(Mapping[str, int]):
 
 SIZES = _Sizes()
 """The arguments of a native loader whose size does not matter to its test."""
+
+WORKERS = [1, *(pytest.param(number, marks=pytest.mark.own_sizes) for number in (2, 8))]
+"""Values of `num_workers`; the forced sizes, which take the place of each, are the first one's."""

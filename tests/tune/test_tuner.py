@@ -14,7 +14,7 @@ from fastload.machine.auto import Auto
 from fastload.tune import machine, online
 from tests.shared.compare import MANY_WORKERS
 
-pytestmark = MANY_WORKERS
+pytestmark = [MANY_WORKERS, pytest.mark.own_sizes]
 
 
 @pytest.fixture

@@ -95,6 +95,7 @@ STOPPED = {
         "CenterCrop could not be tried on a test image: ValueError: The truth value of an array",
     ),
     "fill": ([v1.Pad(2, fill=np.int64(5)), v1.ToTensor()], "its fill is np.int64(5)"),
+    "no bits": ([v1.RandomPosterize(0), v1.ToTensor()], "its bits are 0"),
     "infinite": ([v1.ToTensor(), v2.ToDtype(torch.complex64)], "torch.complex64"),
 }
 

@@ -174,6 +174,9 @@ _COLOURS: dict[str, Callable[[Any], Op]] = {
 @registry.transform(*both("_color", *_COLOURS), notes="Pillow images")
 def _colour(transform: Any, chain: Chain) -> None:
     _needs_pillow(chain)
+    if not 1 <= getattr(transform, "bits", 1) <= 8:
+        msg = f"its bits are {transform.bits!r}"
+        raise NotNative(msg, "use 1 to 8")
     op = _COLOURS[type(transform).__name__](transform)
     _draws(chain, ("apply", float(transform.p), [op]))
 

@@ -198,6 +198,16 @@ def test_a_source_that_changed_is_not_read(tmp_path):
     refused(module.Rows(ROWS), "not what was compiled")
 
 
+def test_a_source_that_is_loaded_again_is_read(tmp_path):
+    file = tmp_path / "reloaded.py"
+    spec = importlib.util.spec_from_file_location("reloaded", file)
+    module = importlib.util.module_from_spec(spec)
+    for after in ("* 2", "+ 12.5"):
+        file.write_text(textwrap.dedent(SOURCE.format(after=after)))
+        spec.loader.exec_module(module)
+        same(module.Rows(ROWS))
+
+
 def test_code_without_a_source_is_not_read():
     names = {"__name__": "nowhere"}
     exec(textwrap.dedent(SOURCE.format(after="")), names)

@@ -96,6 +96,8 @@ REFUSED = {
     "'%s' % ([self.fine[i]],)": "the text of values of str and list is not known",
     "'%s' % (self.records[0],)": "is not known",
     "out.append(1) if self.flag[i] else None": CHANGES,
+    "out.append()": "out.append with these arguments is not known",
+    "out.append(1, 2)": "out.append with these arguments is not known",
     "out.extend([1]) if self.flag[i] else None": CHANGES,
     "named.update(b=1) if self.flag[i] else None": "changes an object that __getitem__ did not create",
     "named.update({'b': 1}) if self.flag[i] else None": CHANGES,

@@ -127,7 +127,9 @@ def _of_python(
     if what in _CHANGES.get(type(of), ()):
         if not reader.is_own(of) or named or any(isinstance(e, Each) for e in arguments[1:]):
             refuse("it changes an object that __getitem__ did not create")
-        added = arguments[0] if len(arguments) == 1 else None
+        if len(arguments) != 1:
+            refuse(f"{words} with these arguments is not known")
+        added = arguments[0]
         if what != "append" and reader.is_iterator(added):
             added = reader.parts(added)
         if what != "append" and type(added) not in {list, tuple, dict} | VIEWS:

@@ -38,6 +38,18 @@ def _parsed(code: types.CodeType, file: str) -> ast.FunctionDef | NotNative:
         return NotNative(f"{name} is a generator, a coroutine or takes any number of arguments")
     if name == "<lambda>":
         return NotNative("a lambda is not read")
+    found = _found(code, file)
+    if isinstance(found, NotNative):
+        linecache.checkcache(
+            file
+        )  # the file may have changed, and the function with it, since it was read
+        found = _found(code, file)
+    return found
+
+
+def _found(code: types.CodeType, file: str) -> ast.FunctionDef | NotNative:
+    """Returns the definition that a code object was compiled from, in the file as it was read last."""
+    name = code.co_name
     lines = linecache.getlines(file)
     if not lines:
         return NotNative(f"the source of {name} is not there")

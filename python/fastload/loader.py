@@ -216,7 +216,7 @@ class Loader(DataLoader[_T_co]):
             "monitor": None,
         }
         if type(self) is not Loader:  # a method or an attribute of a subclass keeps its name
-            defaults = Loader.__init__.__kwdefaults__
+            defaults = Loader.__init__.__kwdefaults__ or {}
             own = {name for name in defaults if name in vars(self) or hasattr(type(self), name)}
             extra = {
                 name: each

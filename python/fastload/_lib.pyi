@@ -271,7 +271,7 @@ class Stream:
         `fetch(task)` makes what is handed over, on the consumer's thread; its error takes the place of the batch.
         With `below`, plain numbers are ints and `Filler`s from 0 to there alone.
         With `marks` the state of a batch has a byte for each index: 0 for a `Filler`, else 1.
-        An error of the iterator itself is raised at once.
+        An error of the iterator itself takes the place of that task.
         """
     def take(self, timeout_s: float) -> Any:
         """Returns the next batch; waits for it detached from the interpreter.

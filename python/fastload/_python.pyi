@@ -163,7 +163,7 @@ class Request:
         """The path of the file, or its bytes."""
     @property
     def mode(self) -> str:
-        """The mode that it is to be decoded to, as given to `Program`."""
+        """The mode that it is to be decoded to, as given to `Image`."""
     def answer(self, pixels: bytes, shape: tuple[int, int, int]) -> None:
         """Gives the pixels, row after row, and their (height, width, channels).
 

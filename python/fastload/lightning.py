@@ -92,7 +92,10 @@ def _training(trainer: Any) -> tuple[Any, Any]:
         if isinstance(loader, Loader):
             return loader, iterators[place] if place < len(iterators) else None
     found = ", ".join(type(loader).__qualname__ for loader in combined.flattened)
-    msg = f"fastload.lightning.Monitor needs a fastload.Loader for training, but the trainer has {found}"
+    msg = (
+        f"fastload.lightning.Monitor needs a fastload.Loader for training, but the trainer has {found}; "
+        "pass a fastload.Loader as train_dataloaders"
+    )
     raise TypeError(msg)
 
 

@@ -179,13 +179,13 @@ def _sizes(name: str, size: int | Sequence[int]) -> tuple[int, ...]:
     try:
         sizes = tuple(map(operator.index, several))
     except TypeError:
-        msg = f"{name}: size is an int or (height, width), not {size!r}"
+        msg = f"{name}: size should be an int or (height, width), but got {size!r}"
         raise TypeError(msg) from None
     if len(sizes) not in (1, 2):
-        msg = f"{name}: size has one or two values, not {len(sizes)}"
+        msg = f"{name}: size should have one or two values, but got {len(sizes)}"
         raise ValueError(msg)
     if min(sizes) < 1 or max(sizes) >= 2**31:
-        msg = f"{name}: size is between 1 and 2**31 - 1 pixels, not {size!r}"
+        msg = f"{name}: size should be between 1 and 2**31 - 1 pixels, but got {size!r}"
         raise ValueError(msg)
     return sizes
 
@@ -195,12 +195,14 @@ def _channels(name: str, values: Sequence[float]) -> tuple[float, ...]:
     try:
         floats = tuple(map(float, values))
     except (TypeError, ValueError):
-        msg = f"Normalize: {name} is a sequence of numbers, not {values!r}"
+        msg = f"Normalize: {name} should be a sequence of numbers, but got {values!r}"
         raise TypeError(msg) from None
     if len(floats) not in (1, 3):
-        msg = f"Normalize: {name} has one value or one per channel, 3, not {len(floats)}"
+        msg = (
+            f"Normalize: {name} should have one value or one per channel, 3, but got {len(floats)}"
+        )
         raise ValueError(msg)
     if not all(map(math.isfinite, floats)):
-        msg = f"Normalize: {name} is finite, not {values!r}"
+        msg = f"Normalize: {name} should be finite, but got {values!r}"
         raise ValueError(msg)
     return floats * 3 if len(floats) == 1 else floats

@@ -156,7 +156,7 @@ def test_processes_out_of_order_are_refused():
     loader = Loader(
         Samples(4), batch_sampler=sampler, num_workers=1, in_order=False, lane="process"
     )
-    with pytest.raises(ValueError, match="sample_mask needs in_order=True"):
+    with pytest.raises(ValueError, match="need in_order=True: workers"):
         iter(loader)
 
 

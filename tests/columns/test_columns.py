@@ -119,12 +119,12 @@ def test_rows_detach():
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        (np.array(["a"]), TypeError, "found dtype <U1"),
-        (np.array([None]), TypeError, "found dtype object"),
-        (["a", "b"], TypeError, "found dtype <U1"),
+        (np.array(["a"]), TypeError, "but dtype is <U1"),
+        (np.array([None]), TypeError, "but dtype is object"),
+        (["a", "b"], TypeError, "but dtype is <U1"),
         (np.array(["2020-01-01"], "datetime64[D]"), TypeError, "datetime64"),
-        (np.zeros(2, [("a", "i4")]), TypeError, "found dtype"),
-        (np.zeros(2, np.longdouble), TypeError, "found dtype"),
+        (np.zeros(2, [("a", "i4")]), TypeError, "but dtype is"),
+        (np.zeros(2, np.longdouble), TypeError, "but dtype is"),
         (np.zeros(2, ">f4"), ValueError, "byte order"),
         (np.float32(1), ValueError, "first dimension"),
         (torch.tensor(1), ValueError, "first dimension"),
@@ -132,7 +132,7 @@ def test_rows_detach():
         (torch.zeros(2, 2).to_sparse(), TypeError, "sparse"),
         (torch.zeros(2, dtype=torch.complex64).conj(), TypeError, "conjugated"),
         (torch.zeros(2, device="meta"), TypeError, "on meta"),
-        (object(), TypeError, "found dtype object"),
+        (object(), TypeError, "but dtype is object"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -169,12 +169,12 @@ def test_a_transform_is_a_value(transform, text):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: ours.Resize(0), ValueError, "Resize: size is between 1 and"),
-        (lambda: ours.Resize((3, -1)), ValueError, r"not \(3, -1\)"),
-        (lambda: ours.Resize((3, 4, 5)), ValueError, "one or two values, not 3"),
-        (lambda: ours.Resize(()), ValueError, "one or two values, not 0"),
-        (lambda: ours.Resize(2.5), TypeError, r"an int or \(height, width\), not 2.5"),
-        (lambda: ours.Resize("12"), TypeError, "not '12'"),
+        (lambda: ours.Resize(0), ValueError, "Resize: size should be between 1 and"),
+        (lambda: ours.Resize((3, -1)), ValueError, r"but got \(3, -1\)"),
+        (lambda: ours.Resize((3, 4, 5)), ValueError, "one or two values, but got 3"),
+        (lambda: ours.Resize(()), ValueError, "one or two values, but got 0"),
+        (lambda: ours.Resize(2.5), TypeError, r"an int or \(height, width\), but got 2.5"),
+        (lambda: ours.Resize("12"), TypeError, "but got '12'"),
         (lambda: ours.Resize(8, "linear"), ValueError, "bilinear', .* but got 'linear'"),
         (lambda: ours.Resize(8, []), ValueError, "interpolation should be one of"),
         (
@@ -182,12 +182,20 @@ def test_a_transform_is_a_value(transform, text):
             ValueError,
             "but got 'nearest-exact'",
         ),
-        (lambda: ours.CenterCrop(None), TypeError, "CenterCrop: size is an int"),
-        (lambda: ours.CenterCrop(2**31), ValueError, "CenterCrop: size is between"),
-        (lambda: ours.Normalize(0.5, [1.0]), TypeError, "mean is a sequence of numbers, not 0.5"),
-        (lambda: ours.Normalize([0.5, 0.5], [1.0]), ValueError, "mean has one value or one per"),
+        (lambda: ours.CenterCrop(None), TypeError, "CenterCrop: size should be an int"),
+        (lambda: ours.CenterCrop(2**31), ValueError, "CenterCrop: size should be between"),
+        (
+            lambda: ours.Normalize(0.5, [1.0]),
+            TypeError,
+            "mean should be a sequence of numbers, but got 0.5",
+        ),
+        (
+            lambda: ours.Normalize([0.5, 0.5], [1.0]),
+            ValueError,
+            "mean should have one value or one per",
+        ),
         (lambda: ours.Normalize([0.5], [1.0, 0.0, 1.0]), ValueError, "would divide by zero"),
-        (lambda: ours.Normalize([0.5], [float("nan")]), ValueError, "std is finite"),
+        (lambda: ours.Normalize([0.5], [float("nan")]), ValueError, "std should be finite"),
     ],
 )
 def test_arguments_are_checked(make, error, message):

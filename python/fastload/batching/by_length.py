@@ -185,8 +185,8 @@ class TokenBatchSampler(PlannedBatchSampler):
         check_choice("overlong", overlong, ("error", "truncate", "alone", "drop"))
         if self._most < self.batch_multiple:
             msg = (
-                f"batches of at most {max_batch_size} samples cannot have a multiple of "
-                f"{batch_multiple}; raise max_batch_size or lower batch_multiple"
+                f"max_batch_size={max_batch_size} is smaller than batch_multiple={batch_multiple}; "
+                "raise max_batch_size or lower batch_multiple"
             )
             raise ValueError(msg)
         super().__init__(

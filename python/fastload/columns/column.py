@@ -35,7 +35,7 @@ class Native(Dataset[Any]):
         """Returns one sample: a tensor without a batch dimension, a str or bytes; or a structure of them.
 
         Raises:
-            IndexError: `index` is outside of `-len(self) .. len(self)`.
+            IndexError: `index` is not in `-len(self) <= index < len(self)`.
             OSError: A file cannot be read or decoded.
         """
         return draw_sample(self._program, operator.index(index))

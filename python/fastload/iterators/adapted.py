@@ -152,5 +152,8 @@ def check_order(loader: Any) -> None:
         ValueError: They do.
     """
     if not loader.in_order:
-        msg = "sample_mask needs in_order=True: with in_order=False workers do not say which batch came"
+        msg = (
+            "batches with a `sample_mask` (sample_mask=True, on_error='mask' or remainder='mask') need in_order=True: "
+            "workers that hand batches over as they finish do not say which batch came"
+        )
         raise ValueError(msg)

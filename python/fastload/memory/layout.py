@@ -45,10 +45,10 @@ def dtype_name(dtype: Any) -> str:
         return str(dtype).removeprefix("torch.")
     found = np.dtype(dtype)
     if not found.isnative:
-        msg = f"elements are in this machine's byte order, found dtype {found.str}"
+        msg = f"elements must be in this machine's byte order, but dtype is {found.str}"
         raise ValueError(msg)
     if found.str not in _TORCH_NAMES:
-        msg = f"elements are numbers or booleans, found dtype {found}"
+        msg = f"elements must be numbers or booleans, but dtype is {found}"
         raise TypeError(msg)
     return _TORCH_NAMES[found.str]
 
@@ -121,7 +121,7 @@ def of_array(array: np.ndarray[Any, Any], holder: str = "Rows") -> Memory:
         )
         raise ValueError(msg)
     if array.dtype.str not in _TORCH_NAMES:
-        msg = f"{holder} holds numbers and booleans, found dtype {array.dtype}"
+        msg = f"{holder} holds numbers and booleans, but dtype is {array.dtype}"
         raise TypeError(msg)
     pointer = array.__array_interface__["data"][0]
     return Memory(pointer, array.shape, array.strides, _TORCH_NAMES[array.dtype.str], array)

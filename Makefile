@@ -60,7 +60,7 @@ build: $(STAMPS)/debug ## Build the extension into .venv, with debug assertions
 release: $(STAMPS)/release ## Build the extension into .venv, optimised
 	$(LOUD)
 
-# Looked at each time, written when the answer is another: an assembler that came later is used.
+# Rewritten only when the answer changes: a nasm installed later triggers a build.
 $(STAMPS)/simd: $(STAMPS)/venv always
 	@echo "$(SIMD)" | cmp -s - $@ || echo "$(SIMD)" > $@
 

@@ -1,7 +1,7 @@
 """People's own classes of pictures at defaults, and with pictures that do not wait, beside torch's best.
 
 Ten classes (`_picture_classes.py`), none of which is recognised: `Loader(dataset, 32, shuffle=True)` beside torch's
-`num_workers` 0, 1 and 2. Processor time counts all processes. Then a sample by itself, in this process: with and
+`num_workers` 0, 1 and 2. CPU time counts all processes. Then a sample by itself, in this process: with and
 without waiting.
 """
 

@@ -54,7 +54,7 @@ def main() -> None:
 
     measures = _measures(rounds, extra_bytes)
     console.print(_table(measures))
-    _show_losses(console, rounds)
+    is_same = _show_losses(console, rounds)
 
     picture = arguments.output / "fastload.png"
     ratio = measures[0].median(FASTLOAD) / measures[0].median(TORCH)
@@ -73,6 +73,8 @@ def main() -> None:
         ],
     )
     console.print(f"Picture: {_shown(picture)}")
+    if not is_same:
+        raise SystemExit(1)
 
 
 def _compare(root: Path) -> tuple[int, Sequence[torch.Tensor]]:
@@ -102,7 +104,7 @@ def _measures(
     return [
         Measure("Speed", "samples/s", 0, True, each(lambda e: e.samples / e.wall_s)),
         Measure("First batch after", "ms", 0, False, each(lambda e: 1e3 * e.first_batch_s)),
-        Measure("Processor time", "s", 1, False, each(lambda e: e.cpu_s)),
+        Measure("CPU time", "s", 1, False, each(lambda e: e.cpu_s)),
         Measure("Extra memory", "MB", 0, False, extra_mb),
         Measure("Training waited", "%", 0, False, each(lambda e: 100 * e.waiting_s / e.wall_s)),
     ]
@@ -125,14 +127,15 @@ def _table(measures: Sequence[Measure]) -> Table:
     return table
 
 
-def _show_losses(console: Console, rounds: Mapping[str, Sequence[Epoch]]) -> None:
-    """Says whether both contestants learned the same: the losses of every step, bit for bit."""
+def _show_losses(console: Console, rounds: Mapping[str, Sequence[Epoch]]) -> bool:
+    """Prints and returns whether both contestants learned the same: the losses of every step, bit for bit."""
     theirs, ours = (rounds[name][0].losses for name in CONTESTANTS)
     verdict = "the same to the last bit" if theirs == ours else "[red]not the same[/red]"
     console.print(
         f"Losses of all {len(theirs)} steps: {verdict} "
         f"({theirs[0]:.6f} ... {theirs[-1]:.6f} and {ours[0]:.6f} ... {ours[-1]:.6f})"
     )
+    return theirs == ours
 
 
 def _shown(path: Path) -> str:

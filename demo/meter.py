@@ -1,4 +1,4 @@
-"""What a process and its children cost: processor time, memory that is theirs, page faults.
+"""What a process and its children cost: CPU time, memory that is theirs, page faults.
 
 Read from Linux's own accounts (`getrusage`, `/proc`); children count, because torch's workers are
 processes and fastload's are threads.

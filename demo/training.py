@@ -19,7 +19,7 @@ class Epoch:
         wall_s: From before `iter()` to after the last step.
         first_batch_s: From before `iter()` to the first batch.
         waiting_s: Spent inside `next()`, the first included.
-        cpu_s: Processor time of this process and its workers.
+        cpu_s: CPU time of this process and its workers.
         losses: The loss of each step.
     """
 
@@ -72,7 +72,7 @@ class Trainer:
             samples += len(batch[1])
             before_s = time.perf_counter()
         wall_s = time.perf_counter() - began_s
-        # The end of the iterator has joined torch's workers: their processor time is in.
+        # The end of the iterator has joined torch's workers: their CPU time is in.
         return Epoch(
             samples, wall_s, waiting_s[0], sum(waiting_s), cpu_s() - cpu_before_s, tuple(losses)
         )

@@ -7,6 +7,7 @@ missing has failed, and says how to get them.
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from test import ROOT, Suite, count_cargo, count_pytest, run, suites
 
-TARGET = "x86_64-unknown-linux-gnu"
+TARGET = f"{platform.machine()}-unknown-linux-gnu"
 FOLDER = ROOT / "target" / "sanitize"
 REPORTS = FOLDER / "reports"
 SUPPRESSED = ROOT / "tools" / "sanitize.supp"
@@ -83,7 +84,7 @@ class Tools:
         return [NIGHTLY] * lacks_nightly + [CLANG] * lacks_clang
 
 
-ASAN = "libclang_rt.asan-x86_64.so"
+ASAN = f"libclang_rt.asan-{platform.machine()}.so"
 
 
 def library(clang: str, name: str) -> Path:

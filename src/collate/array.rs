@@ -14,6 +14,11 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
+    /// Returns true for two dimensions, the second of this size, if its elements are further apart than the first's.
+    fn is_across(&self, size: usize) -> bool {
+        self.shape[1] == size && self.strides[0].abs() < self.strides[1].abs()
+    }
+
     /// Returns the subarray at `index` of the first dimension.
     fn part(self, index: usize) -> Array<'a> {
         let step = self.strides[0].wrapping_mul(index.cast_signed());
@@ -95,7 +100,18 @@ impl PaddedRow<'_> {
         } else if dim >= block {
             body.copy_from_slice(&array.bytes[array.first..array.first + body.len()]);
         } else if dim + 1 == self.shape.len() {
-            elements(array, bytes, body);
+            elements(array, bytes, (0, 1), body);
+        } else if dim + 2 == self.shape.len() && array.is_across(self.shape[dim + 1]) {
+            let count = array.shape[1];
+            for at in 0..count {
+                let column = Array {
+                    first: (array.first).wrapping_add_signed(at.cast_signed() * array.strides[1]),
+                    shape: &array.shape[..1],
+                    strides: &array.strides[..1],
+                    ..array
+                };
+                elements(column, self.fill.len(), (at, count), body);
+            }
         } else {
             for (index, part) in body.chunks_exact_mut(bytes).enumerate() {
                 self.write_from(array.part(index), dim + 1, block, part);
@@ -142,24 +158,24 @@ pub(super) fn fill(element: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Copies elements that are not contiguous.
-fn elements(array: Array<'_>, itemsize: usize, out: &mut [u8]) {
-    if array.strides[0] == 0 {
+/// Copies elements that are not contiguous to `out`, from the first place on and then to each so many.
+fn elements(array: Array<'_>, itemsize: usize, (first, step): (usize, usize), out: &mut [u8]) {
+    if array.strides[0] == 0 && step == 1 {
         return fill(&array.bytes[array.first..array.first + itemsize], out);
     }
     match itemsize {
-        1 => elements_of::<1>(array, out),
-        2 => elements_of::<2>(array, out),
-        4 => elements_of::<4>(array, out),
-        8 => elements_of::<8>(array, out),
-        _ => elements_of::<16>(array, out),
+        1 => elements_of::<1>(array, first, step, out),
+        2 => elements_of::<2>(array, first, step, out),
+        4 => elements_of::<4>(array, first, step, out),
+        8 => elements_of::<8>(array, first, step, out),
+        _ => elements_of::<16>(array, first, step, out),
     }
 }
 
-fn elements_of<const N: usize>(array: Array<'_>, out: &mut [u8]) {
+fn elements_of<const N: usize>(array: Array<'_>, first: usize, step: usize, out: &mut [u8]) {
     let (out, _) = out.as_chunks_mut::<N>();
     let mut at = array.first;
-    for element in out {
+    for element in out[first..].iter_mut().step_by(step) {
         element.copy_from_slice(&array.bytes[at..at + N]);
         at = at.wrapping_add_signed(array.strides[0]);
     }

@@ -408,8 +408,9 @@ def test_arguments_of_the_loader_that_are_refused(arguments, kind, words):
     ("arguments", "kind", "words"),
     [
         ({"max_share": 2}, ValueError, "max_share should be a share from 0 to 1"),
-        ({"max_count": -1}, ValueError, "max_count should be 0 or more"),
-        ({"retries": -1}, ValueError, "retries should be 0 or more"),
+        ({"max_count": -1}, ValueError, "max_count should be at least 0"),
+        ({"retries": -1}, ValueError, "retries should be at least 0"),
+        ({"retries": 1.5}, TypeError, "retries should be an integer"),
         ({"only": ValueError}, TypeError, "a tuple of exceptions"),
         ({"only": (MemoryError,)}, ValueError, "only=MemoryError is not an error of a sample"),
         ({"substitute": 1}, ValueError, "is for the action 'substitute'"),

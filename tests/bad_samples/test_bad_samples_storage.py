@@ -171,3 +171,26 @@ def test_a_sample_that_is_tried_again_has_its_own_draws(tmp_path, lane, wrapped)
     again, loader = batches()
     assert loader.stats()["bad_samples"]["retried"] == 0
     assert_same(first, again)
+
+
+class TimesOut(Dataset):
+    """A connection that times out once, without a number of the system's."""
+
+    def __init__(self):
+        self.has_failed = False
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        if index == 3 and not self.has_failed:
+            self.has_failed = True
+            msg = "timed out"
+            raise TimeoutError(msg)
+        return index
+
+
+def test_a_timeout_is_tried_again():
+    loader = Loader(TimesOut(), 4, num_workers=0, on_error="replace")
+    assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert loader.bad == []

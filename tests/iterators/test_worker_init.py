@@ -120,8 +120,10 @@ def left() -> int:
     return len(multiprocessing.active_children())
 
 
-@pytest.mark.parametrize("kind", [DataLoader, fastload.Loader])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [("fork", DataLoader), ("fork", fastload.Loader), ("spawn", fastload.Loader)],
+)
 def test_an_error_comes_from_next(method, kind):
     options: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": method}
     batches = iter(kind(Numbers(), 2, worker_init_fn=fails, **options))

@@ -42,7 +42,6 @@ pub fn inherited(birth: u64) -> bool {
     GENERATION.load(Ordering::Relaxed) != birth
 }
 
-#[cfg(unix)]
 fn install() {
     extern "C" fn prepare() {
         gate::close();
@@ -59,9 +58,6 @@ fn install() {
     // systems that have none.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
-
-#[cfg(not(unix))]
-fn install() {}
 
 /// A value that a forked child makes anew.
 #[derive(Debug)]
@@ -161,7 +157,6 @@ mod gate {
     use std::time::Duration;
 
     /// Longest wait of a fork: longer than the largest picture takes. After it the fork goes on regardless.
-    #[cfg(unix)]
     const LIMIT: Duration = Duration::from_secs(10);
     /// Time between two checks.
     const RECHECK: Duration = Duration::from_micros(20);
@@ -205,7 +200,6 @@ mod gate {
         made
     }
 
-    #[cfg(unix)]
     /// Stops threads from entering, and waits until none is inside.
     pub(super) fn close() {
         FORKS.fetch_add(1, Ordering::SeqCst);
@@ -215,13 +209,11 @@ mod gate {
         }
     }
 
-    #[cfg(unix)]
     /// Lets threads enter again, unless another thread forks.
     pub(super) fn open() {
         FORKS.fetch_sub(1, Ordering::Release);
     }
 
-    #[cfg(unix)]
     /// Starts from zero, without the parent's threads.
     pub(super) fn renew() {
         INSIDE.store(0, Ordering::Relaxed);
@@ -229,7 +221,7 @@ mod gate {
     }
 }
 
-#[cfg(all(test, unix, not(loom), not(miri)))]
+#[cfg(all(test, not(loom), not(miri)))]
 pub(crate) mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicBool;

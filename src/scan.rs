@@ -147,7 +147,7 @@ fn wait<T, F>(
     }
 }
 
-#[cfg(all(test, unix, not(loom), not(miri)))]
+#[cfg(all(test, not(loom), not(miri)))]
 #[allow(unsafe_code)]
 mod tests {
     use super::*;

@@ -8,7 +8,6 @@ use _lib::{Error, Result};
 
 /// No input may take longer than this many pixels do.
 const SWITCHES: Switches = Switches {
-    truncated: false,
     max_pixels: Some(1 << 20),
 };
 

@@ -155,7 +155,6 @@ class Picture:
         mode: The mode that it is decoded to, as for `Image`.
         draft: Of a JPEG, what both sides are divided by (1, 2, 4 or 8), and whether the mode `"L"` is the
             luma of the file: what Pillow's `draft` has its decoder do.
-        truncated: Pillow's `LOAD_TRUNCATED_IMAGES`.
         max_pixels: Pillow's `MAX_IMAGE_PIXELS`.
 
     Attributes:
@@ -172,7 +171,6 @@ class Picture:
         mode: str,
         *,
         draft: tuple[int, bool] | None = None,
-        truncated: bool = False,
         max_pixels: int | None = None,
     ) -> Picture: ...
     @property

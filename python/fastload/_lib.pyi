@@ -70,7 +70,6 @@ class Program:
         index: int,
         *,
         seed: int = 0,
-        truncated: bool = False,
         max_pixels: int | None = None,
         foreign: Callable[[str | bytes, str], tuple[bytes, tuple[int, int, int]]] | None = None,
     ) -> Any:
@@ -79,7 +78,6 @@ class Program:
         Args:
             index: Which; negative ones count from the end.
             seed: Of random operations.
-            truncated: `PIL.ImageFile.LOAD_TRUNCATED_IMAGES`.
             max_pixels: `PIL.Image.MAX_IMAGE_PIXELS`.
             foreign: Decodes a file that is refused here: given its path, or its bytes, and the
                 mode, returns the pixels and their (height, width, channels).
@@ -203,7 +201,6 @@ class Stream:
         seed: Of random operations.
         epoch: Number of times that the iterator was reset; part of the seed.
         repeats: True if an index may come several times, each with draws of its own.
-        truncated: `PIL.ImageFile.LOAD_TRUNCATED_IMAGES`.
         max_pixels: `PIL.Image.MAX_IMAGE_PIXELS`.
         foreign: Starts a thread that answers `Requests` for files that are refused here. Called, with
             the reason for the first of them, on the consumer's thread when there is one, and again
@@ -238,7 +235,6 @@ class Stream:
         seed: int = 0,
         epoch: int = 0,
         repeats: bool = False,
-        truncated: bool = False,
         max_pixels: int | None = None,
         foreign: Callable[[Requests, str], None] | None = None,
         again: Callable[[list[int], int, int], Any] | None = None,

@@ -24,7 +24,7 @@ pub struct Place<'a> {
     pub position: usize,
     /// The key of its random operations.
     pub key: Key,
-    /// Pillow's settings for truncated files and for large images.
+    /// Pillow's setting for large images.
     pub switches: Switches,
 }
 

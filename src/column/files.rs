@@ -183,7 +183,6 @@ impl fmt::Debug for Files {
 pub(crate) fn open_regular(path: &Path) -> io::Result<(File, Stamp)> {
     let mut options = File::options();
     options.read(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let file = options.open(path)?;
     let metadata = file.metadata()?;
@@ -198,22 +197,8 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<(File, Stamp)> {
 }
 
 /// Fills `out` with the bytes of a file from `start` on.
-#[cfg(unix)]
 pub(super) fn read_exact_at(file: &File, out: &mut [u8], start: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, start)
-}
-
-/// Fills `out` with the bytes of a file from `start` on.
-#[cfg(windows)]
-pub(super) fn read_exact_at(file: &File, mut out: &mut [u8], mut start: u64) -> io::Result<()> {
-    while !out.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, out, start)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        (out, start) = (&mut out[read..], start + read as u64);
-    }
-    Ok(())
 }
 
 /// Many paths in two allocations, so that a million of them need little more memory than their bytes; clones share
@@ -252,29 +237,16 @@ impl<S: AsRef<OsStr>> FromIterator<S> for Paths {
     }
 }
 
-/// Appends a path. On Unix it is any bytes but 0.
-#[cfg(unix)]
+/// Appends a path: any bytes but 0.
 fn append(bytes: &mut Vec<u8>, path: &OsStr) {
     bytes.extend_from_slice(std::os::unix::ffi::OsStrExt::as_bytes(path));
 }
 
-/// Appends a path, with U+FFFD in place of bytes that are not Unicode.
-#[cfg(not(unix))]
-fn append(bytes: &mut Vec<u8>, path: &OsStr) {
-    bytes.extend_from_slice(path.to_string_lossy().as_bytes());
-}
-
-#[cfg(unix)]
 fn path(bytes: &[u8]) -> &Path {
     Path::new(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes))
 }
 
-#[cfg(not(unix))]
-fn path(bytes: &[u8]) -> &Path {
-    Path::new(std::str::from_utf8(bytes).unwrap_or_default())
-}
-
-#[cfg(all(test, unix, not(loom), not(miri)))]
+#[cfg(all(test, not(loom), not(miri)))]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -83,27 +83,15 @@ impl Stamp {
     }
 }
 
-#[cfg(unix)]
 fn is_linked(metadata: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(metadata) > 0
 }
 
-#[cfg(unix)]
 fn inode(metadata: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(metadata)
 }
 
-#[cfg(not(unix))]
-fn inode(_metadata: &Metadata) -> u64 {
-    0
-}
-
-#[cfg(not(unix))]
-fn is_linked(_metadata: &Metadata) -> bool {
-    true
-}
-
-#[cfg(all(test, unix, not(miri)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use crate::whole_file::unguessable;

@@ -102,11 +102,9 @@ const CREDITED_PIXELS: u64 = 1 << 24;
 /// drawings, where a lying header claims thousands.
 const PIXELS_PER_BYTE: u64 = 1024;
 
-/// Pillow's settings for truncated files and for large images.
+/// Pillow's setting for large images. A truncated file is refused, and Pillow, which reads it, has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switches {
-    /// `ImageFile.LOAD_TRUNCATED_IMAGES`: the missing end of a file is left grey or black.
-    pub truncated: bool,
     /// `Image.MAX_IMAGE_PIXELS`: Pillow warns of more pixels, and refuses more than twice as many.
     pub max_pixels: Option<u64>,
 }
@@ -115,7 +113,6 @@ impl Default for Switches {
     /// Pillow's own defaults.
     fn default() -> Self {
         Self {
-            truncated: false,
             max_pixels: Some(89_478_485),
         }
     }

@@ -108,7 +108,6 @@ mod tests {
         Error::read(Path::new("a"), io::Error::from_raw_os_error(number)).fault()
     }
 
-    #[cfg(unix)]
     #[test]
     fn storage_may_recover_and_a_missing_file_is_bad_and_a_full_table_is_neither() {
         for number in [libc::EIO, libc::ESTALE, libc::ETIMEDOUT] {

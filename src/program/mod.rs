@@ -69,7 +69,7 @@ pub struct Options {
     pub epoch: u64,
     /// True if an index may come several times in an epoch; each time then has its own draws.
     pub repeats: bool,
-    /// Pillow's settings for truncated files and for large images.
+    /// Pillow's setting for large images.
     pub switches: Switches,
     /// The policy for samples that cannot be made; without it they fail their batch.
     pub tolerance: Option<Tolerance>,

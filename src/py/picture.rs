@@ -20,12 +20,11 @@ pub(super) struct Picture {
 #[pymethods]
 impl Picture {
     #[new]
-    #[pyo3(signature = (encoded, mode, *, draft=None, truncated=false, max_pixels=None))]
+    #[pyo3(signature = (encoded, mode, *, draft=None, max_pixels=None))]
     fn new(
         encoded: PyBackedBytes,
         mode: &str,
         draft: Option<(u32, bool)>,
-        truncated: bool,
         max_pixels: Option<u64>,
     ) -> PyResult<Picture> {
         let reading = Reading::from_name(mode).ok_or_else(|| unknown("mode", mode))?;
@@ -33,10 +32,7 @@ impl Picture {
             Draft::new(scale, luma)
                 .ok_or_else(|| PyValueError::new_err(format!("unknown scale {scale}")))
         });
-        let switches = Switches {
-            truncated,
-            max_pixels,
-        };
+        let switches = Switches { max_pixels };
         let core = program::Picture::open(encoded, reading, switches, draft.transpose()?)?;
         Ok(Picture { core })
     }

@@ -108,13 +108,12 @@ impl Program {
         self.core.len()
     }
 
-    #[pyo3(signature = (index, *, seed=0, truncated=false, max_pixels=None, foreign=None))]
+    #[pyo3(signature = (index, *, seed=0, max_pixels=None, foreign=None))]
     fn sample<'py>(
         &self,
         py: Python<'py>,
         index: i64,
         seed: u64,
-        truncated: bool,
         max_pixels: Option<u64>,
         foreign: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -126,10 +125,7 @@ impl Program {
         self.check(py, None)?;
         let options = Options {
             seed,
-            switches: Switches {
-                truncated,
-                max_pixels,
-            },
+            switches: Switches { max_pixels },
             ..Options::default()
         };
         let decode = |refused: &_| {

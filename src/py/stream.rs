@@ -63,7 +63,7 @@ impl Stream {
     #[new]
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads,
                         in_order=true, first_seq=0, missing=Vec::new(), first_place=0, max_chunk=0, allocate=None,
-                        seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None, again=None,
+                        seed=0, epoch=0, repeats=false, max_pixels=None, foreign=None, again=None,
                         tolerance=None, check=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
@@ -82,7 +82,6 @@ impl Stream {
         seed: u64,
         epoch: u64,
         repeats: bool,
-        truncated: bool,
         max_pixels: Option<u64>,
         foreign: Option<Py<PyAny>>,
         again: Option<Py<PyAny>>,
@@ -106,10 +105,7 @@ impl Stream {
             seed,
             epoch,
             repeats,
-            switches: Switches {
-                truncated,
-                max_pixels,
-            },
+            switches: Switches { max_pixels },
             tolerance: tolerance.map(|(skips, retries, pauses_s)| Tolerance {
                 skips,
                 retries,

@@ -35,18 +35,16 @@ _FORMATS = ("JPEG", "PNG", "WEBP")
 class Switches(TypedDict):
     """Pillow's switches, under the names of the native core."""
 
-    truncated: bool
     max_pixels: int | None
 
 
 def switches() -> Switches:
     """Returns Pillow's switches as they are now; their defaults if it is not imported."""
-    image, file = sys.modules.get("PIL.Image"), sys.modules.get("PIL.ImageFile")
+    image = sys.modules.get("PIL.Image")
     # native code cannot warn of decompression bombs, so the limit is where Pillow raises
     default = _DEFAULT_MAX_PIXELS * (1 if is_installed() else 2)
     limit = getattr(image, "MAX_IMAGE_PIXELS", default)
     return {
-        "truncated": bool(getattr(file, "LOAD_TRUNCATED_IMAGES", False)),
         "max_pixels": None if limit is None else max(0, int(limit)),
     }
 

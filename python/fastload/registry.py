@@ -26,8 +26,6 @@ __all__ = [
     "entries",
     "find",
     "name",
-    "others",
-    "reader",
     "refuse",
     "refuse_replaced",
     "state_of",
@@ -114,7 +112,6 @@ _CALLED = (
 _IMPORTED = sys.stdlib_module_names | {"torch", "numpy", "PIL"}
 """Packages of which other libraries have functions among their own."""
 _ENTRIES: dict[tuple[Family, str], Entry] = {}
-_OTHERS: list[Callable[..., Any]] = []
 
 
 def dataset(
@@ -137,17 +134,6 @@ def transform(
 def collator(*paths: str, methods: Iterable[str], notes: str) -> Callable[[_Lower], _Lower]:
     """Registers the function that lowers collate functions of these classes, or these functions."""
     return _register("collator", paths, methods, notes)
-
-
-def others(lower: _Lower) -> _Lower:
-    """Registers the function that lowers datasets of users' classes."""
-    _OTHERS.append(lower)
-    return lower
-
-
-def reader() -> Callable[..., Any]:
-    """Returns the function that lowers datasets of users' classes."""
-    return _OTHERS[-1]
 
 
 def entries(family: Family) -> Iterator[Entry]:

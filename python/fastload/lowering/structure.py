@@ -19,6 +19,7 @@ from fastload.columns.dataset import Dataset
 from fastload.columns.structure import fill, leaves
 from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
+from fastload.lowering.reading import read
 from fastload.registry import NotNative, name
 
 __all__ = ["has_own_code", "structure"]
@@ -40,7 +41,7 @@ def structure(dataset: Any, memo: Memo) -> Any:
     columns = _of_columns(dataset)
     entry = registry.find("dataset", dataset) if columns is None else None
     if columns is None and entry is None:
-        return registry.reader()(dataset, memo)
+        return read(dataset, memo)
     if _has_own_batches(dataset):
         msg = "the dataset has a __getitems__ of its own"
         raise NotNative(msg, "remove it")

@@ -12,7 +12,6 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from fastload import registry
 from fastload.columns.structure import leaves
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading import attributes, compared, frames
@@ -29,7 +28,6 @@ _LONG = 10_000
 _CHANGE = "describe them by fastload.columns in a fastload.Dataset"
 
 
-@registry.others
 def read(dataset: Any, memo: Memo) -> Any:
     """Returns the structure of a dataset's samples, read from the code of its class.
 

@@ -452,9 +452,8 @@ class Loader(DataLoader[_T_co]):
                 "worker number unless they mostly wait for storage."
             )
             iterates = sys._getframe(1).f_code.co_name == "_get_iterator"
-            warnings.warn(
-                msg, stacklevel=5 if iterates else 4
-            )  # the caller that iterates the loader, or makes it
+            # the caller that iterates the loader, or makes it
+            warnings.warn(msg, stacklevel=5 if iterates else 4)
 
     def stats(self) -> dict[str, Any]:
         """Returns counters of the iterator started last, with units in their names.

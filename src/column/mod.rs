@@ -46,7 +46,7 @@ use crate::stats::Stages;
 /// Says the layout of its samples and their shapes, as far as they are known, and writes samples to memory of a
 /// batch. What is copied implements [`Column::gather`] or [`Column::bytes`]; what is decoded, [`Column::decode`].
 /// Many threads call at once, with indices below [`Column::len`]. An error of one sample of several says which
-/// ([`Error::at`]).
+/// ([`Error::at`](crate::Error::at)).
 pub trait Column: Debug + Send + Sync {
     /// Returns the number of samples.
     fn len(&self) -> usize;
@@ -116,7 +116,7 @@ pub trait Column: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`], [`Error::Index`]: the owner of the offsets, or of a selection, changed them.
+    /// [`Error::Offsets`](crate::Error::Offsets), [`Error::Index`](crate::Error::Index): the owner of the offsets, or of a selection, changed them.
     fn ranges(&self, _indices: &[usize]) -> Result<Option<Vec<Range<usize>>>> {
         Ok(None)
     }

@@ -138,10 +138,8 @@ class NativeIter(Resumable):
         # weakly: the stream leads to the dataset, which may lead to this iterator
         self._closing = weakref.finalize(self, _close, weakref.ref(self._stream))
         self._closing.atexit = False  # the threads are stopped by then
-        expect = getattr(
-            loader.monitor, "_expect", None
-        )  # a subclass may have something else as `monitor`
-        if expect is not None:
+        # a subclass may have something else under this name
+        if (expect := getattr(loader.monitor, "_expect", None)) is not None:
             expect(loader, self)
         vars(loader)["_counters"] = self._stream.stats
         if self._tuner is not None:

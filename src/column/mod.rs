@@ -116,7 +116,8 @@ pub trait Column: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`](crate::Error::Offsets), [`Error::Index`](crate::Error::Index): the owner of the offsets, or of a selection, changed them.
+    /// [`Error::Offsets`](crate::Error::Offsets), [`Error::Index`](crate::Error::Index): the owner of the offsets, or
+    /// of a selection, changed them.
     fn ranges(&self, _indices: &[usize]) -> Result<Option<Vec<Range<usize>>>> {
         Ok(None)
     }

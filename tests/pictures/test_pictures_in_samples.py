@@ -1,6 +1,7 @@
 """Samples whose pictures wait: damage is found where it would have been, and nothing of it is left."""
 
 import functools
+import gc
 import io
 import random
 import re
@@ -512,6 +513,8 @@ def test_a_damaged_picture_in_a_pool_of_the_samples_own_is_an_error(tmp_path):
         Pool(tmp_path)[0]
     with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
         samples.waited(Pool(tmp_path))[0]
+    del expected
+    gc.collect()  # closes the files, which Pillow leaves open, here
 
 
 def test_a_file_that_another_mode_was_made_of_is_not_checked_again(folder, monkeypatch):

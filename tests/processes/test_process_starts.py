@@ -15,6 +15,7 @@ from fastload import Loader, _lib
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.held import descriptors, foreign_threads
 from tests.shared.processes import LINUX, mapped_files
+from tests.shared.waiting import wait_until
 
 pytestmark = [
     MANY_WORKERS,
@@ -67,6 +68,17 @@ def test_starts(dataset: Any, end: Callable[[Any], None]):
     for _ in range(20):
         end(loader)
     assert held() == before
+
+
+def test_workers_that_have_ended_are_no_error_of_the_garbage_collector():
+    batches = iter(Loader(Large(), 2, num_workers=2))
+    next(batches)
+    for worker in batches._workers:
+        worker.kill()
+    assert wait_until(lambda: not multiprocessing.active_children(), 10)
+    batches.itself = batches
+    del batches, worker
+    gc.collect()  # which clears weak references before it finalizes
 
 
 class Frozen(Dataset[int]):

@@ -10,7 +10,6 @@ import math
 import os
 import pickle
 import warnings
-import weakref
 from multiprocessing import connection
 from multiprocessing.reduction import DupFd
 from typing import Any
@@ -156,7 +155,8 @@ class Context:
             self.look_s = _LOOK_S
         else:
             self.links.watch(place, sentinel)
-        process.join = functools.partial(_join_interruptibly, weakref.ref(process))
+        kind: Any = type(process)
+        process.__class__ = _interruptible(kind)
 
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
@@ -220,16 +220,19 @@ def _start_pickled(process: Any) -> None:
         raise UnpicklableError(str(error)) from error
 
 
-def _join_interruptibly(reference: "weakref.ref[Any]", timeout: float | None = None) -> None:
-    """Waits for a process; Ctrl-C raises while it waits, even where Ctrl-C is held back.
+@functools.cache
+def _interruptible(kind: Any) -> Any:
+    """Returns a class of processes that are waited for with Ctrl-C raising, even where Ctrl-C is held back.
 
     Once the process has ended, Ctrl-C may not come between the system call that tells the exit code, once, and its
     being kept: the process would be listed as alive for good.
     """
-    process = reference()
-    assert process is not None  # whose method this is
-    if _lib.interruptibly(connection.wait, [process.sentinel], timeout):
-        _lib.uninterruptibly(type(process).join, process, timeout)
+
+    def join(process: Any, timeout: float | None = None) -> None:
+        if _lib.interruptibly(connection.wait, [process.sentinel], timeout):
+            _lib.uninterruptibly(kind.join, process, timeout)
+
+    return type(kind.__name__, (kind,), {"join": join})
 
 
 def _sentinel(process: Any) -> int | None:

@@ -96,7 +96,6 @@ def pytest_collection_finish() -> None:
     """Freezes what was imported and collected, some million objects, which no collection then looks at."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # a collection looks at all that tests keep
     large_pages.use_from_first_fork()
 
 

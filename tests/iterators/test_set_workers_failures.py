@@ -161,7 +161,7 @@ def test_workers_that_are_spawned():
 
 def test_a_fork_that_the_system_refuses(monkeypatch):
     iterator = iter(auto(Rows(), 1, batch_size=2))
-    process = type(iterator._workers[0])
+    process = type(iterator._workers[0]).__base__
     with monkeypatch.context() as patch:
         patch.setattr(process, "start", lambda _: (_ for _ in ()).throw(BlockingIOError(11, "no")))
         with pytest.raises(BlockingIOError):

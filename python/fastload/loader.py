@@ -7,7 +7,6 @@ frameworks rebuild loaders from them.
 
 import copy
 import logging
-import sys
 import time
 import warnings
 import weakref
@@ -363,8 +362,8 @@ class Loader(DataLoader[_T_co]):
         cursor = vars(self)["_cursor"] = getattr(iterator, "_cursor", None)
         if cursor is not None and isinstance(self.batch_sampler, PlannedBatchSampler):
             vars(self)["_in_progress"] = weakref.ref(iterator)
-        if isinstance(self.monitor, Monitor):  # a subclass may have something else under this name
-            self.monitor._follow(self, iterator, time.monotonic() - began_s)
+        if (monitor := self._monitor) is not None:
+            monitor._follow(self, iterator, time.monotonic() - began_s)
         return iterator
 
     def __len__(self) -> int:
@@ -417,6 +416,11 @@ class Loader(DataLoader[_T_co]):
                 self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
 
     @property
+    def _monitor(self) -> Monitor | None:
+        """The monitor; None where a subclass has something else under its name."""
+        return self.monitor if isinstance(self.monitor, Monitor) else None
+
+    @property
     def _marks(self) -> bool:
         """True if batches have a `sample_mask`."""
         is_masked = self._ledger is not None and self._ledger.policy.action == "mask"
@@ -430,17 +434,25 @@ class Loader(DataLoader[_T_co]):
             program = None if choice.lowered is None else choice.lowered.program
             self._profile_fits = self._profile.fits(Data.of(self.dataset, program), choice.lane)
         if choice.lane not in ("inline", "consumer"):
-            self.check_worker_number_rationality()
+            check = getattr(self.check_worker_number_rationality, "__func__", None)
+            if check is Loader.check_worker_number_rationality:
+                self._warn_of_workers(choice)
+            else:
+                self.check_worker_number_rationality()
         return lanes.start(self, choice)
 
     def check_worker_number_rationality(self) -> None:
         """Warns, as torch does, of more workers than this process has CPUs."""
+        self._warn_of_workers(None)
+
+    def _warn_of_workers(self, choice: lanes.Choice | None) -> None:
+        """Warns of too many workers; chooses the lane where it is not chosen yet."""
         if is_auto(self) and self._profile is None:
             return  # at most one for each CPU
         cpus = affinity()
         if self.num_workers <= cpus:
             return
-        lane = lanes.choose(self).lane
+        lane = (choice or lanes.choose(self)).lane
         if lane == "process":
             super().check_worker_number_rationality()
         elif lane not in ("inline", "consumer"):
@@ -451,9 +463,7 @@ class Loader(DataLoader[_T_co]):
                 "excessive worker creation might get DataLoader running slow or even freeze, lower the "
                 "worker number unless they mostly wait for storage."
             )
-            iterates = sys._getframe(1).f_code.co_name == "_get_iterator"
-            # the caller that iterates the loader, or makes it
-            warnings.warn(msg, stacklevel=5 if iterates else 4)
+            warnings.warn(msg, stacklevel=5)  # of the line that iterates the loader, or makes it
 
     def stats(self) -> dict[str, Any]:
         """Returns counters of the iterator started last, with units in their names.
@@ -551,10 +561,9 @@ class Loader(DataLoader[_T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the attributes without iterators, counters, caches and the monitor."""
-        monitor = {"monitor": None} if isinstance(self.__dict__.get("monitor"), Monitor) else {}
         return {
             **self.__dict__,
-            **monitor,
+            **({} if self._monitor is None else {"monitor": None}),
             "_iterator": None,
             "_ledger": None,
             "_counters": None,

@@ -91,18 +91,19 @@ impl Column for Lists {
         if bytes == 0 {
             return Ok(());
         }
-        for (&index, sample) in indices.iter().zip(out.chunks_exact_mut(bytes)) {
-            let range = self.range(index)?;
+        let samples = indices.iter().zip(out.chunks_exact_mut(bytes));
+        for (place, (&index, sample)) in samples.enumerate() {
+            let range = self.range(index).map_err(|error| error.at(place))?;
             let item = bytes / range.len().max(1);
             let fits = self.items.layout().kind != Kind::Rows || item == self.items.sample_bytes();
             if !fits || item * range.len() != bytes {
-                return Err(self.changed(index));
+                return Err(self.changed(index).at(place));
             }
             let mut items = scratch.indices();
             items.extend(range);
             let gathered = self.items.gather(&items, scratch, sample);
             scratch.keep(items);
-            gathered.map_err(|error| error.placed().1)?; // of an item, not of a sample
+            gathered.map_err(|error| error.placed().1.at(place))?; // of the sample, not of an item
         }
         Ok(())
     }

@@ -138,9 +138,8 @@ class NativeIter(Resumable):
         # weakly: the stream leads to the dataset, which may lead to this iterator
         self._closing = weakref.finalize(self, _close, weakref.ref(self._stream))
         self._closing.atexit = False  # the threads are stopped by then
-        # a subclass may have something else under this name
-        if (expect := getattr(loader.monitor, "_expect", None)) is not None:
-            expect(loader, self)
+        if (monitor := loader._monitor) is not None:
+            monitor._expect(loader, self)
         vars(loader)["_counters"] = self._stream.stats
         if self._tuner is not None:
             self._tuned = _TunedStream(self._stream)

@@ -40,9 +40,7 @@ def _parsed(code: types.CodeType, file: str) -> ast.FunctionDef | NotNative:
         return NotNative("a lambda is not read")
     found = _found(code, file)
     if isinstance(found, NotNative):
-        linecache.checkcache(
-            file
-        )  # the file may have changed, and the function with it, since it was read
+        linecache.checkcache(file)  # it may have changed since it was read
         found = _found(code, file)
     return found
 

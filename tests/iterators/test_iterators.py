@@ -212,9 +212,11 @@ def test_a_refused_iterator_does_not_stay():
     with pytest.raises(MemoryError, match="a batch of 8 samples takes"):
         next(iterator)
     assert list(iterator) == []
+    assert type(iterator) is NativeIter
+    left = weakref.ref(iterator)
     del iterator
     gc.collect()
-    assert not [each for each in gc.get_objects() if type(each) is NativeIter]
+    assert left() is None
 
 
 class Over(torch.utils.data.Sampler):

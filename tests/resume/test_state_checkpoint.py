@@ -3,6 +3,7 @@
 import io
 import json
 import os
+from functools import partial
 
 import pytest
 import torch
@@ -47,9 +48,10 @@ def seen(folder, world):
 
 @pytest.mark.skipif(os.name != "posix", reason="starts processes")
 def test_another_number_of_ranks_goes_on(tmp_path):
-    spawn = torch.multiprocessing.spawn
-    spawn(run, (2, str(tmp_path), 3, False), nprocs=2)
-    spawn(run, (3, str(tmp_path), 99, True), nprocs=3)
+    torch.multiprocessing.set_forkserver_preload([__name__])  # imports torch once for all ranks
+    start = partial(torch.multiprocessing.start_processes, run, start_method="forkserver")
+    start((2, str(tmp_path), 3, False), nprocs=2)
+    start((3, str(tmp_path), 99, True), nprocs=3)
     order = torch.randperm(COUNT, generator=torch.Generator().manual_seed(2)).tolist()
     assert seen(tmp_path, 2) + seen(tmp_path, 3) == order
 

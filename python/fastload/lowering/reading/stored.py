@@ -6,10 +6,8 @@ compared with the last epoch's, so that every change takes effect.
 
 import contextlib
 import itertools
-import math
 import operator
 import warnings
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -38,7 +36,7 @@ _BYTES = (torch.uint8, np.dtype(np.uint8))
 _OWN = (np.int64, np.float64, np.bool_)
 _TENSOR, _ARRAY, _CAT, _CONCATENATE = torch.tensor, np.array, torch.cat, np.concatenate
 """The functions as imported: user code may replace them later."""
-_DTYPE, _SHAPE = map(operator.attrgetter, ("dtype", "shape"))
+_DTYPE, _NBYTES, _SHAPE = map(operator.attrgetter, ("dtype", "nbytes", "shape"))
 NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 """Python's numbers, with the dtypes that have their values."""
 _TORCHS = {np.int64: torch.int64, np.float64: torch.float64, np.bool_: torch.bool}
@@ -246,13 +244,12 @@ def _joined(arrays: list[Any]) -> Joined:
     if len(set(map(type, arrays))) > 1 or len(set(map(_DTYPE, arrays))) > 1:
         refuse("arrays of several classes or dtypes")
     try:
-        shapes = list(map(_SHAPE, arrays))
-        counts = Counter(shapes)
-        if len({(len(shape), shape[1:]) for shape in counts}) > 1:
-            refuse("arrays of several shapes")
-        elements = sum(count * math.prod(shape) for shape, count in counts.items())
-        if elements * first.itemsize > MOST_BYTES or first.ndim == 0:
+        # Before their shapes: objects by the thousand have the garbage collector run.
+        if sum(map(_NBYTES, arrays)) > MOST_BYTES or first.ndim == 0:
             refuse("a list of very large arrays, or of scalars", "stack them into one")
+        shapes = list(map(_SHAPE, arrays))
+        if len({(len(shape), shape[1:]) for shape in set(shapes)}) > 1:
+            refuse("arrays of several shapes")
         if type(first) is torch.Tensor:
             with torch.enable_grad():  # so that gradients of any show in the result
                 whole: Any = _CAT(arrays)

@@ -97,6 +97,22 @@ def test_exit_with_an_iterator_in_a_daemon_thread():
     """)
 
 
+def test_exit_with_workers_of_epochs_left_early_until_modules_are_gone():
+    """At such an end names of modules are None: whether workers pay is not asked any more."""
+    assert_clean("""
+        class Slow(torch.utils.data.Dataset):
+            def __len__(self):
+                return 64
+            def __getitem__(self, index):
+                time.sleep(0.002)
+                return index
+        slow = fastload.Loader(Slow(), 8)
+        for _ in range(3):
+            torch.left = iter(slow)
+            next(torch.left)
+    """)
+
+
 def test_exit_code_is_the_programs():
     assert run("next(iter(loader())); sys.exit(7)").code == 7
     ended = run("it = iter(loader()); next(it); raise ValueError('of the program')")

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import math
 import os
+import sys
 import time
 import weakref
 from collections import deque
@@ -70,7 +71,8 @@ class ProcessIter(WorkerEnds):
         self._users_dataset, self._record = loader.dataset, loader._record
         self._logged = Logged.of(loader)
         self._continue(loader)
-        self._getpid = os.getpid  # modules may be gone when this is deleted
+        # modules may be gone when this is deleted
+        self._getpid, self._is_finalizing = os.getpid, sys.is_finalizing
         self._pid = self._getpid()
         budget = loader._budget_bytes
         is_asked = loader.memory_budget is not None

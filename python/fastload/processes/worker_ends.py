@@ -43,6 +43,7 @@ class WorkerEnds(TakeOver):
     _failures: Failures
     _events: deque[tuple[int, Arrival | None]]
     _getpid: Callable[[], int]
+    _is_finalizing: Callable[[], bool]
     _pid: int
     _is_late = _is_lost = _is_stuck = False
     _longest_s = 0.0
@@ -59,7 +60,8 @@ class WorkerEnds(TakeOver):
         return True
 
     def _is_here(self) -> bool:
-        return self._getpid() == self._pid
+        """Returns true in the process that made the workers, until its interpreter ends, and the workers with it."""
+        return self._getpid() == self._pid and not self._is_finalizing()
 
     def _patience_s(self) -> float:
         """Returns after how long without a message workers may hang; infinite where they alone can make the batch."""

@@ -40,11 +40,25 @@ from fastload.units import size
 if TYPE_CHECKING:
     from fastload.monitoring.stages import StageSpans
 
-__all__ = ["Ahead", "NativeIter", "ahead", "refusal"]
+__all__ = ["Ahead", "Form", "NativeIter", "ahead", "refusal"]
 
 _DEEPER = 4
 """Factor by which native batches in flight may exceed `prefetch_factor * num_workers`."""
 _LARGE = 256 << 20  # bytes; beside the making of a larger batch, reading the account costs nothing
+
+
+class Form(NamedTuple):
+    """The native form of a loader's samples.
+
+    Attributes:
+        program: The program that makes them.
+        below: Only ints from 0 to here are indices of its own; None for all that mean numbers.
+        batched: True if the sampler gives batches of indices.
+    """
+
+    program: _lib.Program
+    below: int | None
+    batched: bool
 
 
 class NativeIter(Resumable):
@@ -52,28 +66,28 @@ class NativeIter(Resumable):
 
     Args:
         loader: The loader.
-        program: The program that makes its samples.
-        batched: True if its sampler gives batches of indices.
-        from_zero: True if only ints from 0 to the program's length are indices of its own.
+        form: The native form of its samples.
+        read: Returns the form that a loader's samples have now; None if they have none.
     """
 
     _stream: _lib.Stream
     _leaves_out = False  # the stream does
     _makes_again = False
 
-    def __init__(
-        self, loader: Any, program: _lib.Program, *, batched: bool, from_zero: bool = False
-    ) -> None:
+    def __init__(self, loader: Any, form: Form, *, read: Callable[[Any], Form | None]) -> None:
         self._continue(loader)
         super().__init__(loader)
+        self._read = read
+        self._program, self._below, batched = form
+        if not is_auto(loader) and self._may_change_dataset():
+            # as it is when torch's workers start
+            batched = self._read_again(loader, batched=batched)
         check_prefetch_factor(loader)
         workers = operator.index(loader.num_workers)  # a float is torch's TypeError
         self._in_order = bool(loader.in_order)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
-        self._program = program
-        self._below = len(program) if from_zero else None
         order = self._order(batched=batched)
-        self._ahead, most_ahead = ahead(loader, program, order)
+        self._ahead, most_ahead = ahead(loader, self._program, order)
         self._is_auto, self._each = is_auto(loader), int(loader.prefetch_factor)
         # indices of a sampler whose draws can be seen are taken no earlier than by torch
         self._most_ahead = None if order is not None and order.is_private else most_ahead
@@ -102,6 +116,8 @@ class NativeIter(Resumable):
             may_look_ahead=order is not None and order.is_private,
         )
         self._epoch = self._cursor.epoch - 1
+        self._unread: Any = None
+        self._spans: tuple[StageSpans | None, int] = None, 0
         self._start(loader, order, first_iter=True)
 
     def _start(self, loader: Any, order: sampler.Order | None, *, first_iter: bool) -> None:
@@ -122,32 +138,55 @@ class NativeIter(Resumable):
         if self._tuner is not None:
             self._ahead = max(self._ahead, self._tuner.depth)
             self._settings |= {"depth": self._tuner.depth, "threads": self._tuner.workers}
-        repeats = sampler.may_repeat(self._index_sampler, order)
-        self._stream = _lib.Stream(
-            self._program,
-            **self._settings,
-            **self._of_images(loader),
-            epoch=self._epoch,
-            first_seq=cursor.next,
-            missing=cursor.to_come()[:-1],
-            first_place=cursor.place,
-            repeats=repeats,
-            again=self._again(repeats=repeats),
-        )
+        self._of_epoch = {
+            "epoch": self._epoch,
+            "first_seq": cursor.next,
+            "missing": cursor.to_come()[:-1],
+            "first_place": cursor.place,
+            "repeats": sampler.may_repeat(self._index_sampler, order),
+        }
+        self._open_stream(loader)
         self._restored = None
-        # weakly: the stream leads to the dataset, which may lead to this iterator
-        self._closing = weakref.finalize(self, _close, weakref.ref(self._stream))
-        self._closing.atexit = False  # the threads are stopped by then
         if (monitor := loader._monitor) is not None:
             monitor._expect(loader, self)
-        vars(loader)["_counters"] = self._stream.stats
-        if self._tuner is not None:
-            self._tuned = _TunedStream(self._stream)
-            self._tuner.attach(self._tuned)
         self._cut = order if is_cut_here else None
         self._is_fed = False
         if not is_auto(loader):
             self._feed()
+        elif self._may_change_dataset():
+            self._unread = loader
+
+    def _open_stream(self, loader: Any) -> None:
+        """Opens the stream of an epoch, for the program as it is now."""
+        self._stream = _lib.Stream(
+            self._program,
+            **self._settings,
+            **self._of_images(loader),
+            **self._of_epoch,
+            again=self._again(repeats=self._of_epoch["repeats"]),
+        )
+        # weakly: the stream leads to the dataset, which may lead to this iterator
+        self._closing = weakref.finalize(self, _close, weakref.ref(self._stream))
+        self._closing.atexit = False  # the threads are stopped by then
+        vars(loader)["_counters"] = self._stream.stats
+        if self._tuner is not None:
+            self._tuned = _TunedStream(self._stream)
+            self._tuner.attach(self._tuned)
+
+    def _may_change_dataset(self) -> bool:
+        """Returns true if the sampler runs code of the user's, which may change the dataset for each epoch."""
+        is_known = self._cursor.draws.order is not None
+        return not is_known and sampler.may_repeat(self._index_sampler, None)
+
+    def _read_again(self, loader: Any, *, batched: bool) -> bool:
+        """Makes the samples of the dataset as it is now; in Python, if it has no native form any more.
+
+        Returns:
+            Whether a task is a batch.
+        """
+        form = self._read(loader) or Form(self._program, 0, batched)
+        self._program, self._below, batched = form
+        return batched
 
     def _of_images(self, loader: Any) -> dict[str, Any]:
         """Returns how the files of images are decoded, if samples have any."""
@@ -157,6 +196,14 @@ class NativeIter(Resumable):
 
     def _feed(self) -> None:
         """Asks the sampler for the first batches of the epoch."""
+        if (loader := self._unread) is not None:
+            self._pulls.fill(1)  # torch indexes the dataset only then
+            self._unread = None
+            batched = self._read_again(loader, batched=self._settings["batched"])
+            self._settings["batched"] = batched
+            self._shutdown_workers()
+            self._open_stream(loader)
+            self._record_spans(*self._spans)
         order = self._cut
         if order is not None:
             self._stream.feed(
@@ -178,6 +225,7 @@ class NativeIter(Resumable):
 
     def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
         """Has the threads record their spans from now on, as an epoch of this number; None to stop."""
+        self._spans = stages, epoch
         if stages is None:
             self._stream.record(None)
         else:

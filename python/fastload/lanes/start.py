@@ -23,7 +23,7 @@ from fastload.draws.sampler import recognise
 from fastload.iterators.adapted import check_order, marked, stand_in
 from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.learned import Logged, stays_here
-from fastload.iterators.native import NativeIter
+from fastload.iterators.native import Form, NativeIter
 from fastload.iterators.worker_init import described, only_seeds
 from fastload.lanes.choice import Choice, choose, program_here
 from fastload.lowering.collators import settings_of
@@ -149,10 +149,7 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     if choice.lane == "native":
         if loader.worker_init_fn is not None:
             _log_worker_init(loader)
-        vars(loader)["_read"] = choice.read
-        return NativeIter(
-            loader, choice.program, batched=choice.batched, from_zero=choice.from_zero
-        )
+        return NativeIter(loader, _form(loader, choice), read=_form_now)
     marks, tolerant = loader._marks, loader._ledger is not None
     if choice.lane == "consumer":
         return _start_here(loader, choice, choice.here, marks=marks, is_news=choice.fallback)
@@ -193,6 +190,19 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     threads: ThreadIter = kind(loader, seam=choice.seam)
     loader._counters = threads.stats
     return threads
+
+
+def _form(loader: Any, choice: Choice) -> Form:
+    """Returns the native form of a choice, and keeps on the loader what was read for it."""
+    vars(loader)["_read"] = choice.read
+    below = len(choice.program) if choice.from_zero else None
+    return Form(choice.program, below, choice.batched)
+
+
+def _form_now(loader: Any) -> Form | None:
+    """Returns the native form that a loader's samples have now; None if they have none."""
+    choice = current_choice(loader)
+    return _form(loader, choice) if choice.lane == "native" else None
 
 
 def _start_here(

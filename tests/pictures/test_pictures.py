@@ -561,6 +561,31 @@ def test_a_chain_that_is_changed_is_read_again(monkeypatch, kind):
         assert all(same(eager, each) for each in waited)
 
 
+@pytest.mark.parametrize("kind", [v1t, v2])
+@pytest.mark.parametrize("register", ["forward_hook", "forward_pre_hook"])
+def test_a_hook_on_all_modules_is_called_for_a_chain_that_was_read(register, kind):
+    """Its steps are modules, but for the first of v1."""
+    floats = [kind.ToImage(), kind.ToDtype(torch.float32)] if kind is v2 else [kind.ToTensor()]
+    chain = kind.Compose([*floats, kind.Normalize(MEAN, DEVIATION)])
+    before, _ = outcome(FILES["png"], [], chain, waits=True)
+
+    def changed(_module, given, made=None):
+        if made is not None:
+            return made + 1
+        return tuple(each + 1 if isinstance(each, torch.Tensor) else each for each in given)
+
+    hook = getattr(torch.nn.modules.module, f"register_module_{register}")(changed)
+    try:
+        eager, *waited = (
+            outcome(FILES["png"], [], chain, waits=waits)[0] for waits in (False, True, True)
+        )
+    finally:
+        hook.remove()
+    assert not same(eager, before)
+    assert all(same(eager, each) for each in waited)
+    assert same(outcome(FILES["png"], [], chain, waits=True)[0], before)
+
+
 def test_two_threads_swap_a_function():
     """One puts the stub in while the other is about to; either takes it out."""
 

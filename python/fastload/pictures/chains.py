@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from PIL import Image
+from torch.nn.modules.module import _has_any_global_hook
 
 from fastload import registry, transforms
 from fastload.images.chain import FUNCTIONS, Chain, lower
@@ -52,6 +53,7 @@ class _Ending:
     def __init__(self, steps: Any) -> None:
         self._all = list(steps)
         self._functions = _functions()
+        self._has_hook = _has_any_global_hook()  # type: ignore[no-untyped-call]
         first, end = _run(self._all)
         self._steps = self._all[first:end]
         self._states = [copy.deepcopy(vars(step)) for step in self._steps]
@@ -71,6 +73,8 @@ class _Ending:
     def is_of(self, steps: Any) -> bool:
         """Returns true if these are the steps that the chain had, with the parameters that they had."""
         if len(steps) != len(self._all) or not all(map(operator.is_, steps, self._all)):
+            return False
+        if _has_any_global_hook() is not self._has_hook:  # type: ignore[no-untyped-call]
             return False
         are_original = (getattr(k, name, None) is method for k, name, method in self._methods)
         return self._are_unchanged() and all(are_original) and self._functions == _functions()

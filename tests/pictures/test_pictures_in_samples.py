@@ -228,7 +228,70 @@ class Drawing:
         return transforms.functional.to_tensor(image), drawn
 
 
-CLASSES = [Generators, Placeholder, NextOne, Checked, Loaded, Bare, Cached, Smaller, Pooled, Nested]
+class MadeWithSamples(Files):
+    """Makes its generators with the first samples that need them."""
+
+    numpys = None
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.paths = self.paths[11:] + self.paths[:11]
+        self.pythons, self.transform = {}, None
+
+    def __getitem__(self, index):
+        if self.numpys is None:
+            self.numpys = np.random.default_rng(1)
+        if index % 3 not in self.pythons:
+            self.pythons[index % 3] = random.Random(index)
+        if self.transform is None:
+            self.transform = Drawing(random.Random(3), torch.Generator().manual_seed(4))
+        noise = self.numpys.random(), self.pythons[index % 3].random()
+        try:
+            image = Image.open(self.paths[index]).convert("RGB")
+        except Exception:
+            image = Image.new("RGB", (20, 20), (index, 0, 0))
+        return self.transform(image), noise
+
+
+class InSlots(Files):
+    """Has generators that are no entry of a dict."""
+
+    class Holder:
+        __slots__ = ("later", "own")
+
+        def __init__(self):
+            self.own = np.random.default_rng(1)
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.paths = self.paths[11:] + self.paths[:11]
+        self.held = self.Holder()
+
+    def __getitem__(self, index):
+        if not hasattr(self.held, "later"):
+            self.held.later = random.Random(2)
+        noise = self.held.own.random(), self.held.later.random()
+        try:
+            image = Image.open(self.paths[index]).convert("RGB")
+        except Exception:
+            image = Image.new("RGB", (20, 20), (index, 0, 0))
+        return transforms.functional.to_tensor(image.resize((16, 16))), noise
+
+
+CLASSES = [
+    Generators,
+    MadeWithSamples,
+    InSlots,
+    Placeholder,
+    NextOne,
+    Checked,
+    Loaded,
+    Bare,
+    Cached,
+    Smaller,
+    Pooled,
+    Nested,
+]
 
 
 def seed(number):

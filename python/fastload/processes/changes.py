@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from torch.utils.data import Subset
 
+from fastload.lowering.reading.attributes import stored
 from fastload.machine.libraries import is_library
 from fastload.processes.reach import (
     ATOMS,
@@ -37,7 +38,6 @@ from fastload.processes.reach import (
     is_users_class,
     parts,
     parts_of_class,
-    stored,
 )
 from fastload.processes.shared_state import is_iterator
 from fastload.processes.watched import Container, Named, Rows, Watched, rows_of

@@ -8,7 +8,6 @@ numbers from their copies of one generator. Runs nothing of the user's. Code of 
 
 import argparse
 import collections
-import contextlib
 import dis
 import functools
 import gc
@@ -23,7 +22,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 
-from fastload.lowering.reading.attributes import all_stored, of_class
+from fastload.lowering.reading.attributes import all_stored, of_class, stored
 from fastload.lowering.reading.source import codes_in
 from fastload.machine.libraries import is_library
 
@@ -44,7 +43,6 @@ __all__ = [
     "names_of_module",
     "parts",
     "parts_of_class",
-    "stored",
 ]
 
 ATOMS = {int, float, complex, bool, str, bytes, type(None), type, range, slice}
@@ -101,22 +99,6 @@ def parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
     elif not issubclass(kind, types.ModuleType | type):
         yield from _entries_with_paths(thing, path)
         yield from ((value, f"{path}.{name}") for name, value in stored(thing).items())
-
-
-def stored(thing: Any) -> dict[str, Any]:
-    """Returns the attributes of an object, also those in slots, as they are stored."""
-    kind = type(thing)
-    if kind is types.SimpleNamespace:
-        return dict(vars(thing))
-    found = dict(all_stored(thing))
-    for each in kind.__mro__:
-        names = vars(each).get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            member = vars(each).get(name)
-            if type(member) is types.MemberDescriptorType:
-                with contextlib.suppress(AttributeError):  # it is not set
-                    found[name] = member.__get__(thing)
-    return found
 
 
 def entries(thing: Any) -> Iterator[Any] | None:

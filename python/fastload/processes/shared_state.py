@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 
-from fastload.lowering.reading.attributes import all_stored, of_class
+from fastload.lowering.reading.attributes import all_stored, of_class, stored
 from fastload.machine.libraries import is_library
 from fastload.processes.code_hazards import reads_descriptors, reads_stdin, removes_files
 from fastload.processes.open_handles import open_handle, reads_mapped_file
@@ -42,7 +42,6 @@ from fastload.processes.reach import (
     names_in,
     parts,
     parts_of_class,
-    stored,
 )
 
 __all__ = ["hazard", "is_iterator", "why_one_process"]

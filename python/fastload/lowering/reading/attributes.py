@@ -4,6 +4,7 @@ Owns the rule of Python's own lookup, for objects whose classes leave it alone. 
 (`__getattr__`, `__getattribute__`) and descriptors that run code to answer.
 """
 
+import contextlib
 import types
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ __all__ = [
     "is_plain",
     "of_class",
     "of_instance",
+    "stored",
 ]
 
 _OF_TORCH = ("torch.utils.data.dataset", "typing", "abc")
@@ -108,3 +110,19 @@ def all_stored(instance: Any) -> dict[str, Any]:
         return {}
     own = holder.__get__(instance, kind)
     return own if type(own) is dict else {}
+
+
+def stored(instance: Any) -> dict[str, Any]:
+    """Returns the attributes of an object, also those in slots, as they are stored."""
+    kind = type(instance)
+    if kind is types.SimpleNamespace:
+        return dict(vars(instance))
+    found = dict(all_stored(instance))
+    for each in kind.__mro__:
+        names = vars(each).get("__slots__", ())
+        for slot in (names,) if isinstance(names, str) else names:
+            member = vars(each).get(slot)
+            if type(member) is _SLOT:
+                with contextlib.suppress(AttributeError):  # it is not set
+                    found[slot] = member.__get__(instance)
+    return found

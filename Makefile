@@ -1,6 +1,6 @@
 # The menu: `make help`. Every target works on a fresh machine and is quick the second time.
 #
-# Machine needed: Rust's stable toolchain, CPython >= 3.11 with venv, gcc, make. The rest is
+# Machine needed: Rust >= 1.88 (rust-version in Cargo.toml), CPython >= 3.11 with venv, gcc, make. The rest is
 # installed into .venv (and nasm by apt-get, when that is allowed).
 
 SHELL := /bin/bash

@@ -1,14 +1,21 @@
 #!/bin/sh
-# Sees to what the native build needs and pip cannot bring: cargo, a C compiler, and nasm, the
-# assembler of libjpeg-turbo's SIMD code on x86.
+# Sees to what the native build needs and pip cannot bring: cargo of the version that Cargo.toml asks
+# for, a C compiler, and nasm, the assembler of libjpeg-turbo's SIMD code on x86.
 set -u
+
+root=$(dirname "$0")/..
 
 missing() {
     echo "cannot build: $1 is missing; $2" >&2
     exit 1
 }
 
-command -v cargo >/dev/null || missing cargo "install Rust's stable toolchain (https://rustup.rs)"
+needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+found=$(cd "$root" && cargo --version | cut -d ' ' -f 2)
+minor=${found#*.}
+minor=${minor%%.*}
+[ "${minor:-0}" -ge "${needed#*.}" ] ||
+    missing "Rust $needed or newer" "cargo is ${found:-not there}: install it from https://rustup.rs, or \`rustup update stable\`"
 command -v cc >/dev/null || missing "a C compiler (cc)" "Debian: apt-get install gcc"
 
 [ -n "$(sh "$(dirname "$0")/simd_feature.sh")" ] && exit 0

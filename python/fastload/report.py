@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
         files = [RunFile(path) for path in asked.run]
         for file in files:
             if not file.run.windows:
-                msg = f"{file.path} has no window yet: a monitor writes the first one after some seconds"
+                msg = f"{file.path} {file.without_windows()}"
                 raise RunFileError(msg)
         if asked.trace is not None:
             run = files[0].run

@@ -93,7 +93,7 @@ def frame(file: RunFile, now_s: float, width: int = 80) -> RenderableType:
     """Returns the lines of the terminal: the findings first, because a terminal cuts off what it has no room for."""
     run = file.run
     if not run.windows:
-        return Text(f"{file.path}: no window yet")
+        return Text(f"{file.path} {file.without_windows()}")
     return Group(*_head(file, run, now_s), *_findings(run), Text(), _figures(run, width))
 
 
@@ -179,10 +179,11 @@ def _findings(run: Run) -> Iterator[RenderableType]:
         yield Text.assemble("\n", ("●", "bold red"), (f" {finding.what}", "bold"))
         more = f"{costs}since step {finding.since_step:,}; {finding.evidence}\n"
         yield Padding(Text.assemble(more, (finding.advice, "green")), (0, 0, 0, 2))
-    if not standing:
+    if not standing and not past:
         yield Text("\nNo findings.", style="green")
     if past:
-        yield Text(f"{counted(past, 'finding')} no longer hold{'s' * (past == 1)}.")
+        holds = f"hold{'s' * (past == 1)}" if run.end is None else "held at the end"
+        yield Text(f"\n{counted(past, 'finding')} no longer {holds}.")
 
 
 if __name__ == "__main__":

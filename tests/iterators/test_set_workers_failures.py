@@ -136,7 +136,8 @@ def test_timeout_names_workers_that_were_started_later():
     iterator = iter(auto(dataset, 1, batch_size=1, timeout=1))
     iterator.set_workers(4)
     with pytest.raises(
-        RuntimeError, match=r"timed out after 1 seconds; worker 2 \(pid \d+\) makes"
+        RuntimeError,
+        match=r"timed out after 1 seconds: worker 2 \(pid \d+\) is making sample \d+; raise timeout",
     ):
         list(iterator)
     iterator._end_workers()

@@ -160,7 +160,7 @@ def test_a_worker_that_ends_in_its_init_function_is_named():
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [(DataLoader, ""), (fastload.Loader, "; worker 0 .* makes")]
+    ("kind", "words"), [(DataLoader, ""), (fastload.Loader, ": worker 0 .* is making samples 0, 1")]
 )
 def test_an_init_function_that_takes_too_long_is_told_in_time(kind, words):
     before = left()

@@ -17,7 +17,7 @@ from torch.utils.data import (
 )
 from torchvision import transforms as v1
 
-from fastload import Loader, explain, lanes
+from fastload import AUTO, Loader, explain, lanes
 from tests.lowering.torchvision_files import cifar10, write_folder
 from tests.shared import interpreter
 
@@ -70,6 +70,22 @@ def test_pictures_of_streams_do_not_wait():
     assert words["lane"].startswith("process")
     assert "pictures" not in words
     assert "pictures" in explained([object()])
+
+
+class Held(IterableDataset):
+    def __init__(self):
+        self.position = iter(range(3))
+
+    def __iter__(self):
+        return self.position
+
+
+def test_a_stream_of_the_training_thread_draws_as_in_one_worker():
+    does = "the training thread makes the batches; "
+    words = explained(Held(), num_workers=AUTO)
+    assert words["lane"] == f"consumer ({does}the dataset draws as it does in one worker)"
+    words = explained(Listed([iter([1.0])]), num_workers=AUTO)
+    assert words["lane"] == f"consumer ({does}each sample has its own random stream)"
 
 
 def test_the_seam_of_a_collation(root):

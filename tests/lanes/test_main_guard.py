@@ -46,7 +46,8 @@ def test_a_script_runs_once_with_and_without_a_guard(call, tmp_path):
     )
     is_guarded = "__name__" in call
     assert done.stdout.split() == [str(sum(n * n for n in range(40)))]
-    line = f"a new process would run {script}:{SCRIPT.count(chr(10)) + 1} again"
+    line = f"a new process would run {script}:{SCRIPT.count(chr(10)) + 1} again: "
+    line += "put it below `if __name__ == '__main__':`"
     assert (line in done.stderr) is not is_guarded
     assert "Traceback" not in done.stderr
 

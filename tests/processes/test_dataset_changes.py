@@ -292,7 +292,9 @@ def test_a_cache_is_kept_for_the_next_epoch(cache, make, within, caplog):
     assert shown[1:] == shown[:1] * 2
     assert sorted(dataset.made) == sorted(range(4, 40) if within else range(40))
     [said] = [each.getMessage() for each in caplog.records if "cache" in each.getMessage()]
-    assert said.endswith("samples put data into dataset.cache, which only this process keeps")
+    assert said.endswith(
+        "samples put data into dataset.cache, which a worker would lose with each epoch"
+    )
 
 
 class Preallocated(Dataset):
@@ -328,7 +330,10 @@ def test_rows_that_were_filled_are_those_of_the_next_epoch(make, caplog):
         dataset.is_full = True
         assert_same(list(loader), first)
     assert dataset.rows[:, 0].tolist() == list(range(1, 41))
-    assert "samples put data into dataset.rows, which only this process keeps" in caplog.text
+    assert (
+        "samples put data into dataset.rows, which a worker would lose with each epoch"
+        in caplog.text
+    )
 
 
 class Scratch(Preallocated):
@@ -430,7 +435,7 @@ def test_a_cache_of_small_things_is_left_to_workers(caplog):
         assert len(list(Loader(dataset, 6, collate_fn=Wide()))) == 2
     said = [each.getMessage() for each in caplog.records]
     assert sum("each worker process changes a copy" in each for each in said) == 1
-    assert not any("which only this process keeps" in each for each in said)
+    assert not any("which a worker would lose with each epoch" in each for each in said)
 
 
 class Wide:

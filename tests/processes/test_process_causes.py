@@ -15,11 +15,11 @@ class Process:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (-signal.SIGKILL, "see dmesg"),
-        (-signal.SIGXCPU, "RLIMIT_CPU"),
-        (-signal.SIGXFSZ, "RLIMIT_FSIZE"),
+        (-signal.SIGKILL, "if memory ran out (see dmesg), use fewer workers"),
+        (-signal.SIGXCPU, "it used more CPU time than RLIMIT_CPU allows: raise it (ulimit -t)"),
+        (-signal.SIGXFSZ, "it wrote a larger file than RLIMIT_FSIZE allows: raise it (ulimit -f)"),
         (-signal.SIGBUS, "num_workers=0 under python -X faulthandler"),
-        (-signal.SIGTERM, "another process sent it that signal"),
+        (-signal.SIGTERM, "another process sent that signal: look at what ends processes here"),
         (-77, "was killed by signal 77"),
         (3, "sys.exit and os._exit"),
         (None, "os.closerange"),

@@ -223,7 +223,7 @@ def test_a_dataset_that_hangs():
     iterator = iter(Loader(Called(hang), 3, num_workers=2, timeout=1))
     next(iterator)
     pid = iterator._workers[1].pid
-    words = f"timed out after 1 seconds; .*worker 1 .pid {pid}. makes samples 3, 4, 5"
+    words = f"timed out after 1 seconds: .*worker 1 .pid {pid}. is making samples 3, 4, 5; raise timeout"
     with pytest.raises(RuntimeError, match=words):
         next(iterator)
     del iterator

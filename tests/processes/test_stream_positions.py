@@ -292,7 +292,7 @@ def test_a_change_is_seen_wherever_it_is_made(make, size, options, caplog):
     with caplog.at_level(logging.INFO, "fastload"):
         assert epochs(Loader(make(), size, **options)) == expected
     [said] = [each.getMessage() for each in caplog.records]
-    assert "state, of which a worker has a copy" in said
+    assert "state, and a worker changes a copy" in said
 
 
 class Long(Late):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import threading
 import time
 from typing import Any
@@ -72,7 +73,13 @@ def test_no_batch_is_lost_or_comes_twice(
     want = epochs(DataLoader, Hanging(first), batch_size=4, **torchs)
     assert_same(epochs(three, Hanging(first), **torchs, **ours), want)
     (line,) = [record.message for record in caplog.records]
-    assert "the workers that make one do not run" in line
+    making = r"worker \d \(pid \d+\) is making samples \d+(, \d+)*"
+    assert re.fullmatch(
+        r"loading in this process from here on: no batch came for \d+ s, and the workers do not run: "
+        rf"{making}(, {making})*\. They may wait for a lock that another thread held when they were forked; "
+        r"multiprocessing_context='spawn' or num_workers=0 avoids that",
+        line,
+    )
 
 
 def test_batches_in_any_order_come_once():
@@ -87,5 +94,6 @@ def test_slow_samples_stay_with_their_workers(caplog: pytest.LogCaptureFixture):
 
 
 def test_a_timeout_of_the_users_stays_an_error():
-    with pytest.raises(RuntimeError, match="timed out after 1 seconds"):
+    words = r"after 1 seconds: worker 0 \(pid \d+\) is making samples 0, .*; raise timeout if a batch may take that long"
+    with pytest.raises(RuntimeError, match=words):
         list(auto(Hanging(0), 2, timeout=1))

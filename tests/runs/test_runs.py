@@ -220,8 +220,10 @@ def test_top_shows_figures_and_findings(run, tmp_path):
     (line,) = [line for line in text.splitlines() if line.startswith("samples per second")]
     assert "1,019/s" in line
     assert "▁▁▂▂▂▃▃▄▄▄▅▅▅▆▆▇▇▇██" in line
-    assert "No findings." in text
-    assert "2 findings no longer hold." in text
+    assert "No findings." not in text
+    assert "\n2 findings no longer held at the end.\n" in text
+    assert "\n2 findings no longer hold.\n" in printed(record(tmp_path / "on.jsonl", ended=False))
+    assert "\nNo findings.\n" in printed(record(tmp_path / "none.jsonl", 5))
     text = printed(record(tmp_path / "run.jsonl", 13, ended=False))
     assert "● every 30 steps the training pauses" in text
     assert "costs 40 ms per step, since step 29; 12 stalls" in text
@@ -299,10 +301,14 @@ def test_top_follows_a_run_to_its_end(tmp_path, capsys):
 
 
 def test_a_run_without_windows_has_no_report(tmp_path, capsys):
-    path = record(tmp_path / "run.jsonl", 0)
-    assert report.main([str(path)]) == 2
-    assert "has no window yet" in capsys.readouterr().err
-    assert "no window yet" in printed(path)
+    for ended, why in (
+        (True, "has no window: the run ended before its first step was recorded"),
+        (False, "has no window yet: a monitor writes the first one after some seconds"),
+    ):
+        path = record(tmp_path / f"{ended}.jsonl", 0, ended=ended)
+        assert report.main([str(path)]) == 2
+        assert capsys.readouterr().err == f"{path} {why}\n"
+        assert printed(path, 400) == f"{path} {why}\n"
 
 
 def test_a_run_of_one_window_has_a_report(tmp_path):

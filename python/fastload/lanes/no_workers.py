@@ -31,7 +31,7 @@ def why_no_workers(loader: Any) -> tuple[str, bool] | None:
         return "the dataset has its own state, which must stay in one process", False
     if changed := changed_by_iterating(loader.dataset):
         return (
-            f"iterating the dataset changes {', '.join(changed)}, of which a worker would have a copy",
+            f"iterating the dataset changes {', '.join(changed)}, and a worker would change a copy",
             False,
         )
     if (device := other_device()) is not None:
@@ -46,7 +46,7 @@ def why_no_workers(loader: Any) -> tuple[str, bool] | None:
         return hindrance, True
     is_forked = _start_method(loader) == "fork"
     if not is_forked and (line := _unguarded_line()) is not None:
-        again = f"a new process would run {line} again, which `if __name__ == '__main__':` prevents"
+        again = f"a new process would run {line} again: put it below `if __name__ == '__main__':`"
         return again, True
     things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
     held = why_one_process(is_forked=is_forked, dataset=loader.dataset, **things)

@@ -26,10 +26,11 @@ _DOES = {
     "native": "native threads make the batches; no Python runs in them",
     "process": "worker processes make the batches, as torch.utils.data.DataLoader's do",
     "threads": "Python threads of this process make the batches, each from a copy of the dataset",
-    "consumer": "the training thread makes the batches; each sample has its own random stream, as in workers",
-    "inline": "the training thread makes the batches",
+    "consumer": "the training thread makes the batches; each sample has its own random stream",
+    "inline": "torch's own iterator makes the batches, in the training thread",
 }
-
+_DOES_STREAM = "the training thread makes the batches; the dataset draws as it does in one worker"
+"""The words for the consumer where it iterates the dataset: there are no keys of samples."""
 
 _MOST_SHARED = 8
 """Maximum number of shared arrays listed."""
@@ -51,10 +52,10 @@ def _lines(loader: Any) -> Iterator[tuple[str, str]]:
     if short is None or short.lane == choice.lane:
         prefix = ""
     else:
-        yield "lane", f"{short.lane} ({_DOES[short.lane]})"
+        yield "lane", f"{short.lane} ({_does(loader, short.lane)})"
         yield "why", short.why
         prefix = "longer epochs, "
-    yield f"{prefix}lane", f"{choice.lane} ({_DOES[choice.lane]})"
+    yield f"{prefix}lane", f"{choice.lane} ({_does(loader, choice.lane)})"
     yield f"{prefix}why", choice.why
     if choice.seam:
         yield "seam", _seam(loader, choice)
@@ -76,6 +77,12 @@ def _lines(loader: Any) -> Iterator[tuple[str, str]]:
     if choice.lowered is not None:
         for number, (path, leaf) in enumerate(choice.lowered.leaves):
             yield f"dataset{path}", _leaf(number, leaf, choice)
+
+
+def _does(loader: Any, lane: str) -> str:
+    """Returns what a lane does with the samples of a loader."""
+    is_stream = lane == "consumer" and isinstance(loader.dataset, IterableDataset)
+    return _DOES_STREAM if is_stream else _DOES[lane]
 
 
 def _seam(loader: Any, choice: Choice) -> str:

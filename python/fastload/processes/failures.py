@@ -83,19 +83,22 @@ class Failures:
             )
         if -code == signal.SIGKILL:
             return (
-                "another process killed it; the kernel does when memory runs out (see dmesg): "
-                "use fewer workers, a smaller prefetch_factor or smaller batches"
+                "if memory ran out (see dmesg), use fewer workers, a smaller prefetch_factor or smaller "
+                "batches; otherwise another process killed it"
             )
         if -code == signal.SIGXCPU:
-            return "it has used the CPU time that RLIMIT_CPU allows"
+            return "it used more CPU time than RLIMIT_CPU allows: raise it (ulimit -t)"
         if -code == signal.SIGXFSZ:
-            return "it has written a file larger than RLIMIT_FSIZE allows"
+            return "it wrote a larger file than RLIMIT_FSIZE allows: raise it (ulimit -f)"
         if -code in _CRASHES:
             return (
                 "native code that the dataset calls has crashed: "
                 "load with num_workers=0 under python -X faulthandler to see where"
             )
-        return "another process sent it that signal"
+        return (
+            "another process sent that signal: look at what ends processes here, such as a job "
+            "scheduler, a supervisor or os.kill"
+        )
 
 
 def _ending(code: int | None) -> str:
@@ -124,7 +127,7 @@ def samples(indices: Any) -> str:
     if all(index is None for index in indices):
         return "samples of its stream"
     shown = ", ".join(map(str, indices[:8]))
-    return f"samples {shown}{', ...' if len(indices) > 8 else ''}"
+    return f"sample{'s' * (len(indices) != 1)} {shown}{', ...' if len(indices) > 8 else ''}"
 
 
 class Raised(ExceptionWrapper):

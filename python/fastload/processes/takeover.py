@@ -125,11 +125,13 @@ class TakeOver(Paced):
         """Returns why the consumer makes the samples: what they change in a worker ends with the epoch."""
         may_begin_again = self._keys is not None or self._num_yielded == 0
         if arrival.kept and may_begin_again:
-            return f"samples make {arrival.kept} and keep it, and each worker would have its own"
+            return f"samples make {arrival.kept} and keep it, and each worker would make its own"
         if arrival.filled and self._evidence is not None and may_begin_again:
-            return f"samples put data into {arrival.filled}, which only this process keeps"
+            return (
+                f"samples put data into {arrival.filled}, which a worker would lose with each epoch"
+            )
         if arrival.changed and self._is_iterable and self._may_take_over:
-            return f"iterating the dataset changes {arrival.changed}, of which a worker has a copy"
+            return f"iterating the dataset changes {arrival.changed}, and a worker changes a copy"
         return None
 
     def _in_place_of(

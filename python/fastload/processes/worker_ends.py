@@ -88,14 +88,14 @@ class WorkerEnds(TakeOver):
 
     def _give_up(self, waited_s: float) -> None:
         """Ends workers that hang; the consumer makes what they were asked for, and all that follows."""
+        at_work = self._at_work()
         self._is_stuck = True
         self._end_workers()
         for place in range(len(self._workers)):
             self._admission.drop(place)
         self._note_here(
-            f"no batch has come for {waited_s:.0f} s, and the workers that make one do not run, as where they are "
-            "forked while another thread holds a lock that samples need; num_workers=0 or "
-            "multiprocessing_context='spawn' avoids that",
+            f"no batch came for {waited_s:.0f} s, and the workers do not run: {at_work}. They may wait for a lock that "
+            "another thread held when they were forked; multiprocessing_context='spawn' or num_workers=0 avoids that",
             logging.WARNING,
         )
         self.take_over()
@@ -156,16 +156,18 @@ class WorkerEnds(TakeOver):
 
     def _late(self) -> str:
         """Returns the error message for a batch that did not come in time."""
-        words = f"DataLoader timed out after {self._timeout} seconds"
+        words = f"DataLoader timed out after {self._timeout} seconds: {self._at_work()}"
+        return f"{words}; raise timeout if a batch may take that long"
+
+    def _at_work(self) -> str:
+        """Returns which worker makes which samples."""
         at_work = [
-            f"worker {tasks.worker} (pid {process.pid}) "
-            f"makes {samples(next(iter(tasks.in_hand.values())))}"
-            for place, (process, tasks) in enumerate(
-                zip(self._workers, self._context.tasks, strict=True)
-            )
+            f"worker {tasks.worker} (pid {process.pid}) is making "
+            f"{samples(next(iter(tasks.in_hand.values())))}"
+            for process, tasks in zip(self._workers, self._context.tasks, strict=True)
             if tasks.in_hand and not tasks.is_last
         ]
-        return "; ".join([words, *at_work, "raise timeout if that may take so long"])
+        return ", ".join(at_work) or "no worker is making a batch"
 
     def _shutdown_workers(self) -> None:
         if not hasattr(self, "_workers") or not self._is_here():

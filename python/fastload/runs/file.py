@@ -106,6 +106,12 @@ class RunFile:
             raise RunFileError(msg)
         return is_new
 
+    def without_windows(self) -> str:
+        """Returns why there is nothing to show of a run without windows, as the end of a sentence about its file."""
+        if self.run.end is not None:
+            return "has no window: the run ended before its first step was recorded"
+        return "has no window yet: a monitor writes the first one after some seconds"
+
     def _take(self, line: bytes) -> None:
         try:
             values = json.loads(line)

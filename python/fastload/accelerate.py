@@ -17,7 +17,6 @@ from torch.utils.data import DataLoader, DistributedSampler
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.layers import innermost
 from fastload.batching.sample_mask import is_wanted
-from fastload.iterators.convert import EXTRA
 from fastload.loader import Loader
 
 __all__ = ["install", "uninstall"]
@@ -80,11 +79,11 @@ def _made(*args: Any, _origin: Loader[Any] | None = None, **options: Any) -> Dat
         parameters = inspect.signature(kind).parameters
     names = set(parameters)
     if is_open:
-        names.update(EXTRA)
+        names.update(Loader._EXTRA)
     # Accelerate gives the generator among the options, or leaves it out where it dispatches batches
     names -= _ORDER | {"dataset", "generator"} | options.keys()
     # a subclass may have something else under the name of one of ours, such as a method `length`
-    names -= set(EXTRA) - vars(_origin).keys()
+    names -= Loader._EXTRA - vars(_origin).keys()
     kept = {name: getattr(_origin, name) for name in names if hasattr(_origin, name)}
     loader: DataLoader[Any] = kind(*args, **kept, **options)
     return loader

@@ -51,6 +51,11 @@ __all__ = ["Loader"]
 _T_co = TypeVar("_T_co", covariant=True)
 
 _log = logging.getLogger("fastload")
+_OF_PROCESS = (
+    *("_ledger", "_counters", "_cursor", "_in_progress", "_memo", "_record"),
+    *("_settled", "_reading", "_read", "_tuner", "_workers_now"),
+)
+"""Attributes that are left out of a pickle: in another process they begin as in a new loader."""
 
 
 class Loader(DataLoader[_T_co]):
@@ -288,6 +293,11 @@ class Loader(DataLoader[_T_co]):
         # last: it opens ports and files, which a refused loader would keep
         if monitor is not None:
             vars(self)["monitor"] = monitor_of(monitor)
+
+    _EXTRA = frozenset(__init__.__kwdefaults__ or ()).difference(
+        DataLoader.__init__.__kwdefaults__ or ()
+    )
+    """The arguments that torch's loader does not have."""
 
     @classmethod
     def from_torch(cls, dataloader: DataLoader[_T_co], **changes: Any) -> Self:
@@ -561,22 +571,9 @@ class Loader(DataLoader[_T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the attributes without iterators, counters, caches and the monitor."""
-        return {
-            **self.__dict__,
-            **({} if self._monitor is None else {"monitor": None}),
-            "_iterator": None,
-            "_ledger": None,
-            "_counters": None,
-            "_cursor": None,
-            "_in_progress": None,
-            "_memo": None,
-            "_record": None,
-            "_settled": None,
-            "_reading": None,
-            "_read": (),
-            "_tuner": None,
-            "_workers_now": None,
-        }
+        kept = {name: value for name, value in vars(self).items() if name not in _OF_PROCESS}
+        kept["_iterator"] = None
+        return kept | ({"monitor": None} if isinstance(kept.get("monitor"), Monitor) else {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Sets the attributes; AUTO becomes the number of this machine."""

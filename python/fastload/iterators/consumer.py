@@ -28,14 +28,7 @@ from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator, start_anew
 
-__all__ = [
-    "ConsumerIter",
-    "Maker",
-    "at_least_one",
-    "check_map_style",
-    "check_number_is_auto",
-    "check_prefetch_factor",
-]
+__all__ = ["ConsumerIter", "Maker", "check_prefetch_factor", "settable"]
 
 _PIPES = (IterDataPipe, MapDataPipe)
 
@@ -318,13 +311,11 @@ class ConsumerIter(Resumable):
 
     def set_workers(self, number: int) -> None:
         """Checks the number, as iterators with workers do; there are none here."""
-        check_map_style("set_workers", self._dataset_kind)
-        at_least_one("set_workers", number)
+        settable("set_workers", number, self._dataset_kind)
 
     def set_depth(self, number: int) -> None:
         """Checks the number, as iterators with workers do; batches are made one at a time here."""
-        check_map_style("set_depth", self._dataset_kind)
-        at_least_one("set_depth", number)
+        settable("set_depth", number, self._dataset_kind)
 
     def consumer_batches(self) -> int:
         """Returns how many batches the training thread has made."""
@@ -342,22 +333,24 @@ def check_prefetch_factor(loader: Any) -> None:
         raise AssertionError(msg)
 
 
-def check_map_style(what: str, kind: int) -> None:
-    """Raises ValueError for an iterable dataset."""
+def settable(what: str, number: int, kind: int, chosen: int | None = None) -> int:
+    """Returns a number of workers or batches that may be set in an epoch.
+
+    Args:
+        what: The name of the method that sets it.
+        number: The number.
+        kind: Torch's kind of the dataset.
+        chosen: The number of workers, if the user set it.
+
+    Raises:
+        ValueError: The dataset is iterable, the user set the number of workers, or the number is below 1.
+    """
     if kind != _DatasetKind.Map:
         msg = f"{what} is for map-style datasets: samples of an iterable one depend on its workers"
         raise ValueError(msg)
-
-
-def check_number_is_auto(what: str, number: int, *, is_so: bool) -> None:
-    """Raises ValueError where the user set the number of workers."""
-    if not is_so:
-        msg = f"{what} is for num_workers=AUTO, but the loader has num_workers={number}"
+    if chosen is not None:
+        msg = f"{what} is for num_workers=AUTO, but the loader has num_workers={chosen}"
         raise ValueError(msg)
-
-
-def at_least_one(what: str, number: int) -> int:
-    """Returns a number of workers or batches; raises ValueError if it is below 1."""
     number = operator.index(number)
     if number < 1:
         msg = f"{what} takes a number of at least 1, but got {number}"

@@ -31,19 +31,6 @@ _PLAIN = (
     "pin_memory_device",
     "in_order",
 )
-EXTRA = (
-    "lane",
-    "memory_budget",
-    "max_tokens",
-    "length",
-    "lazy_images",
-    "tune",
-    "snapshot_every_n_steps",
-    "sample_mask",
-    "mesh",
-    "on_error",
-    "monitor",
-)
 # Arguments that are accepted only with workers.
 _OF_WORKERS = (
     "multiprocessing_context",
@@ -64,7 +51,8 @@ def arguments_of(dataloader: Any, changes: dict[str, Any]) -> dict[str, Any]:
     _check_kind(dataloader)
     arguments = {name: getattr(dataloader, name) for name in _PLAIN}
     if hasattr(dataloader, "_origin"):  # torch's may have attributes of such names
-        arguments |= {name: vars(dataloader)[name] for name in EXTRA if name in vars(dataloader)}
+        own = vars(dataloader)
+        arguments |= {name: own[name] for name in dataloader._EXTRA & own.keys()}
     arguments["num_workers"] = dataloader.num_workers or AUTO
     if dataloader.collate_fn not in _DEFAULTS or not _is_default_collation(dataloader):
         arguments["collate_fn"] = dataloader.collate_fn

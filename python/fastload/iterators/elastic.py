@@ -15,7 +15,7 @@ from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastload.draws.keyed import Key, Keys
-from fastload.iterators.consumer import Maker, at_least_one, check_map_style, check_number_is_auto
+from fastload.iterators.consumer import Maker, settable
 from fastload.iterators.states_of_workers import StatesOfWorkers
 from fastload.machine.auto import is_elastic
 
@@ -56,8 +56,7 @@ class Elastic(StatesOfWorkers):
             OSError: The system refuses another worker; there are as many as could be started.
             ValueError: The user set `num_workers`, the dataset is iterable, or the number is out of range.
         """
-        self._check("set_workers")
-        number = at_least_one("set_workers", number)
+        number = self._checked("set_workers", number)
         if self.most_workers is not None and number > self.most_workers:
             msg = f"set_workers({number}): this dataset can have {self.most_workers} at most"
             raise ValueError(msg)
@@ -76,8 +75,7 @@ class Elastic(StatesOfWorkers):
         Raises:
             ValueError: The user set `num_workers`, the dataset is iterable, or the number is below 1.
         """
-        self._check("set_depth")
-        number = at_least_one("set_depth", number)
+        number = self._checked("set_depth", number)
         if self._maker is None:
             self.change(self._planned_workers, number)
         self._was_set()
@@ -385,10 +383,11 @@ class Elastic(StatesOfWorkers):
             self._ending.append(place)
         self._ending = [place for place in self._ending if not self._release_worker(place)]
 
-    def _check(self, what: str) -> None:
-        """Refuses to change a number that the user set, or that samples depend on."""
-        check_map_style(what, self._dataset_kind)
-        check_number_is_auto(what, int(self._num_workers), is_so=self._keys is not None)
+    def _checked(self, what: str, number: int) -> int:
+        """Returns a number that may be set: that the user did not, and on which no samples depend."""
+        chosen = None if self._keys is not None else int(self._num_workers)
+        number = settable(what, number, self._dataset_kind, chosen)
         if not self._is_here():
             msg = f"{what}: this iterator belongs to the parent process; call iter(loader) in this one"
             raise RuntimeError(msg)
+        return number

@@ -23,13 +23,7 @@ from fastload.batching.sample_mask import with_mask
 from fastload.draws import sampler
 from fastload.draws.keyed import Key
 from fastload.images import foreign
-from fastload.iterators.consumer import (
-    Maker,
-    at_least_one,
-    check_map_style,
-    check_number_is_auto,
-    check_prefetch_factor,
-)
+from fastload.iterators.consumer import Maker, check_prefetch_factor, settable
 from fastload.machine import memory, pillow
 from fastload.machine.auto import is_auto
 from fastload.machine.budget import budget_bytes
@@ -308,9 +302,8 @@ class NativeIter(Resumable):
         )
 
     def _checked(self, what: str, number: int) -> int:
-        check_map_style(what, self._dataset_kind)
-        check_number_is_auto(what, self._settings["threads"], is_so=self._is_auto)
-        return at_least_one(what, number)
+        chosen = None if self._is_auto else self._settings["threads"]
+        return settable(what, number, self._dataset_kind, chosen)
 
     def _change(self, threads: int, depth: int) -> None:
         if self._most_ahead is not None:

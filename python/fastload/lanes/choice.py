@@ -61,6 +61,7 @@ _PARTS = 20
 """Parts of an epoch, of which the first is few batches, too: to look through a long list takes as long as the rest."""
 _OFTEN = 2
 """Epochs in a row that are left early, after which the next one is expected to be left early, too."""
+_CHEAP = "its code shows that its samples cost less than handing them over"
 _COLLATIONS = dict(collate.default_collate_fn_map)
 
 
@@ -128,10 +129,7 @@ def choose_if_short(loader: Any) -> Choice | None:
     """Returns the lane of a loader whose epochs are too short for threads to pay; None if they are not."""
     if loader.lane != "auto" or not _is_short(loader):
         return None
-    why = (
-        "its epochs are short or left early, and its code shows that its samples cost less than handing "
-        "them over"
-    )
+    why = f"its epochs are short or left early, and {_CHEAP}"
     return Choice("consumer", why, draws=_may_draw(loader), here=why, may_fork=True)
 
 
@@ -181,9 +179,12 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     rest: dict[str, Any] = {"change": obstacle.change, "lowered": lowered, "seam": seam}
     if lane == "threads":
         return Choice("threads", obstacle.why, **rest)
+
+    def consumer(here: str, **more: Any) -> Choice:
+        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, here=here, **more)
+
     if is_named_inline:  # the consumer draws as workers would
-        here = "a profile names the inline lane"
-        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, here=here)
+        return consumer("a profile names the inline lane")
     if named == "threads":
         return Choice("threads", f"{obstacle.why}, and the profile names this lane", **rest)
     if lane == "auto" and named != "process" and not holds_interpreter():
@@ -194,16 +195,12 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     may_read = may_read and loader.worker_init_fn is None  # the consumer would not call it
     code = reading_of(loader).code() if may_read else Code(None)
     if code.is_cheap and _collates_quickly(loader):
-        here = "its code shows that its samples cost less than handing them over"
-        why, draws = f"{obstacle.why}, and {here}", _may_draw(loader)
-        return Choice("consumer", why, **rest, draws=draws, here=here, may_fork=True)
+        return consumer(_CHEAP, draws=_may_draw(loader), may_fork=True)
     if may_choose and (known := why_no_workers(loader)) is not None:
         here, is_news = known
-        why = f"{obstacle.why}, and {here}"
-        return Choice("consumer", why, **rest, fallback=is_news, here=here)
+        return consumer(here, fallback=is_news)
     if code.only_reads and (quick := _too_quick(loader)):
-        why = f"{obstacle.why}, and {quick}"
-        return Choice("consumer", why, **rest, here=quick, may_fork=True)
+        return consumer(quick, may_fork=True)
     if (hindrance := why_no_processes(loader)) is None:
         return Choice("process", obstacle.why, **rest, may_take_over=may_choose)
     if lane == "process":

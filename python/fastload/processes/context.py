@@ -68,7 +68,7 @@ class Context:
         self._starts_more = starts_more
         self._among = among
         self._first: tuple[Any, dict[str, Any]] | None = None
-        self._results: Results | None = None
+        self._results: object = None
         self._end: End | None = None
         self._image: Image | None = None
         self._snapshot: Snapshot | None = None
@@ -78,7 +78,7 @@ class Context:
     def Queue(self) -> Any:  # noqa: N802 (a context's name)
         """Returns the queue of results, then the queues of tasks."""
         if self._results is None:
-            self._results = Results()
+            self._results = object()  # the iterator takes them from the links itself
             return self._results
         self._close_end()
         place, descriptor = self.links.open()
@@ -100,8 +100,10 @@ class Context:
         if is_first:
             named["num_workers"] = self._among or named["num_workers"]
             self._first = target, named
-        ours = Results | Tasks | Done
-        named = {name: self._end if isinstance(arg, ours) else arg for name, arg in named.items()}
+        named = {
+            name: self._end if arg is self._results or isinstance(arg, Tasks | Done) else arg
+            for name, arg in named.items()
+        }
         forks = self._real.get_start_method() == "fork"
         if not forks:
             named = self._imaged(named)
@@ -260,10 +262,6 @@ class End:
         descriptor, self.terms = state
         self.descriptor = descriptor.detach()
         os.set_inheritable(self.descriptor, False)
-
-
-class Results:
-    """Stands for torch's queue of results, which the iterator takes from the links itself."""
 
 
 class Tasks:

@@ -228,49 +228,23 @@ class Drawing:
         return transforms.functional.to_tensor(image), drawn
 
 
-class MadeWithSamples(Files):
-    """Makes its generators with the first samples that need them."""
-
-    numpys = None
-
-    def __init__(self, folder):
-        super().__init__(folder)
-        self.paths = self.paths[11:] + self.paths[:11]
-        self.pythons, self.transform = {}, None
-
-    def __getitem__(self, index):
-        if self.numpys is None:
-            self.numpys = np.random.default_rng(1)
-        if index % 3 not in self.pythons:
-            self.pythons[index % 3] = random.Random(index)
-        if self.transform is None:
-            self.transform = Drawing(random.Random(3), torch.Generator().manual_seed(4))
-        noise = self.numpys.random(), self.pythons[index % 3].random()
-        try:
-            image = Image.open(self.paths[index]).convert("RGB")
-        except Exception:
-            image = Image.new("RGB", (20, 20), (index, 0, 0))
-        return self.transform(image), noise
-
-
-class InSlots(Files):
-    """Has generators that are no entry of a dict."""
+class MadeWithFirst(Files):
+    """Makes its generators with the first sample, one of them in a slot."""
 
     class Holder:
-        __slots__ = ("later", "own")
+        __slots__ = ("made", "own")
 
         def __init__(self):
             self.own = np.random.default_rng(1)
 
     def __init__(self, folder):
         super().__init__(folder)
-        self.paths = self.paths[11:] + self.paths[:11]
-        self.held = self.Holder()
+        self.held, self.pythons = self.Holder(), None
 
     def __getitem__(self, index):
-        if not hasattr(self.held, "later"):
-            self.held.later = random.Random(2)
-        noise = self.held.own.random(), self.held.later.random()
+        if self.pythons is None:
+            self.pythons, self.held.made = [random.Random(2)], np.random.RandomState(3)
+        noise = self.held.own.random(), self.held.made.rand(), self.pythons[0].random()
         try:
             image = Image.open(self.paths[index]).convert("RGB")
         except Exception:
@@ -280,8 +254,7 @@ class InSlots(Files):
 
 CLASSES = [
     Generators,
-    MadeWithSamples,
-    InSlots,
+    MadeWithFirst,
     Placeholder,
     NextOne,
     Checked,

@@ -132,7 +132,7 @@ class NativeIter(Resumable):
         if self._tuner is not None:
             self._ahead = max(self._ahead, self._tuner.depth)
             self._settings |= {"depth": self._tuner.depth, "threads": self._tuner.workers}
-        self._of_epoch = {
+        self._of_epoch: dict[str, Any] = {
             "epoch": self._epoch,
             "first_seq": cursor.next,
             "missing": cursor.to_come()[:-1],

@@ -10,7 +10,6 @@ import functools
 import operator
 import random
 import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +22,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from fastload import _lib
 from fastload.bad_samples.fetching import change_new
 from fastload.draws import keyed
-from fastload.lowering.reading.attributes import all_stored, stored
+from fastload.lowering.reading.attributes import stored
 
 __all__ = ["ready", "waited", "waits_in"]
 
@@ -39,9 +38,6 @@ _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.
 _GLOBAL = random._inst, np.random.mtrand._rand, torch.default_generator
 _LONG, _MANY = 32, 200
 """No generators are looked for in longer containers, and behind so many objects."""
-_WITHOUT_ATTRIBUTES = "builtins", "collections"
-"""Modules of classes whose instances hold no generators as attributes."""
-_MISSING = object()
 
 
 def ready() -> tuple[Any, Any, Any] | None:
@@ -66,7 +62,7 @@ def waited(dataset: Any) -> _lib.Unframed:
     """Returns a dataset for torch's fetcher, whose pictures wait while its samples are made."""
     make = functools.partial(operator.getitem, dataset)
     return _lib.Unframed(
-        _Samples(_Own(dataset)).made,
+        _Samples(dataset).made,
         make,
         getattr(dataset, "__getitems__", None) or None,
     )
@@ -76,11 +72,13 @@ class _Samples:
     """Makes samples of a dataset, one after the other.
 
     Args:
-        own: The dataset's own random generators.
+        dataset: The dataset.
     """
 
-    def __init__(self, own: "_Own") -> None:
-        self._own = own
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self._own = _own_generators(dataset)
+        self._has_made = False
         self._files: Any = None
         self._source: Any
         self._tensors: Any
@@ -106,7 +104,7 @@ class _Samples:
         making = self._source.making()
         generators = keyed.current()
         saved, opened = generators.save(), making.opened
-        restore_own = self._own.save()
+        saved_own = [_restoring(each) for each in self._own]
         # the sample may be made for another one, by a loader within it
         outer = making.is_on, making.failed, making.sources
         making.is_on, making.failed, making.sources = True, False, []
@@ -132,11 +130,15 @@ class _Samples:
             making.is_on, making.failed, making.sources = outer
             self._files.uninstall()
             self._tensors.uninstall()
+            if not self._has_made:
+                self._has_made = True
+                self._own = _own_generators(self._dataset)  # the first sample may make some
         self._idle = 0 if making.opened > opened else self._idle + 1
         if not failed:
             return sample
         generators.restore(saved)
-        restore_own()
+        for restore in saved_own:
+            restore()
         return make(index)
 
     def _waits(self) -> bool:
@@ -163,97 +165,10 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-class _Own:
-    """The random generators that a dataset holds, other than the global ones.
-
-    Args:
-        dataset: The dataset.
-    """
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-        self._look()
-
-    def save(self) -> Callable[[], None]:
-        """Returns a function that restores the present states, and forgets generators that were made since."""
-        for holder in self._holders:
-            if not holder.is_same():
-                if not _PLAIN.issuperset(map(type, holder.new_values().values())):
-                    self._look()
-                    break
-                holder.keep()
-        holders, restores = self._holders, [_restoring(each) for each in self._generators]
-
-        def restore() -> None:
-            for each in holders:
-                each.forget_generators()
-            for put_back in restores:
-                put_back()
-
-        return restore
-
-    def _look(self) -> None:
-        self._generators, holders = _search(self._dataset)
-        self._holders = [_Holder(each) for each in holders]
-
-
-class _Holder:
-    """A dict, or an object with attributes, where samples may put a generator.
-
-    Args:
-        thing: The dict or object.
-    """
-
-    def __init__(self, thing: Any) -> None:
-        self._thing = thing
-        is_dict = type(thing) is dict
-        has_slots = any(vars(each).get("__slots__") for each in type(thing).__mro__)
-        self._entries: dict[Any, Any] | None = None
-        """All its values, as they are at any time; None if some lie elsewhere."""
-        if is_dict or not (has_slots or type(thing) is types.SimpleNamespace):
-            self._entries = thing if is_dict else all_stored(thing)
-        self.keep()
-
-    def keep(self) -> None:
-        """Keeps the present values."""
-        self._kept = dict(self._now())
-
-    def is_same(self) -> bool:
-        """Returns true if the values are the same objects as those kept."""
-        now, kept = self._now(), self._kept
-        return len(now) == len(kept) and all(map(operator.is_, now.values(), kept.values()))
-
-    def new_values(self) -> dict[Any, Any]:
-        """Returns the values that were not kept, by their names."""
-        kept = self._kept
-        return {
-            name: value
-            for name, value in self._now().items()
-            if kept.get(name, _MISSING) is not value
-        }
-
-    def forget_generators(self) -> None:
-        """Puts back what was kept in place of new values that hold generators."""
-        place, put, remove = self._entries, operator.setitem, operator.delitem
-        if place is None:
-            place, put, remove = self._thing, object.__setattr__, object.__delattr__
-        for name, value in self.new_values().items():
-            if not _search(value)[0]:
-                continue
-            if name in self._kept:
-                put(place, name, self._kept[name])
-            else:
-                remove(place, name)
-
-    def _now(self) -> dict[Any, Any]:
-        return stored(self._thing) if self._entries is None else self._entries
-
-
-def _search(start: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the random generators within an object, and the objects and dicts that may hold others later."""
+def _own_generators(dataset: Any) -> list[Any]:
+    """Returns the random generators that a dataset holds, other than the global ones."""
     found: list[Any] = []
-    holders: list[Any] = []
-    waiting, seen = [start], {id(each) for each in _GLOBAL}
+    waiting, seen = [dataset], {id(each) for each in _GLOBAL}
     for thing in waiting:  # to which others are added meanwhile
         if type(thing) in _PLAIN or id(thing) in seen:
             continue
@@ -266,13 +181,9 @@ def _search(start: Any) -> tuple[list[Any], list[Any]]:
         elif kind in (dict, list, tuple):
             if len(thing) <= _LONG:
                 waiting += thing.values() if kind is dict else thing
-                holders += [thing] if kind is dict else []
-        elif kind.__module__ not in _WITHOUT_ATTRIBUTES:
-            is_module = issubclass(kind, torch.nn.Module)  # most of its own dicts are empty
-            values = stored(thing).values()
-            waiting += (each for each in values if not is_module or type(each) is not dict or each)
-            holders.append(thing)
-    return found, holders
+        else:
+            waiting += stored(thing).values()
+    return found
 
 
 def _restoring(generator: Any) -> Callable[[], Any]:

@@ -179,6 +179,23 @@ def test_the_inline_lane_loads_in_the_training_thread(caplog, dataset, sampler):
     assert str(batches) == str(theirs)
 
 
+def test_an_explanation_says_that_the_profile_has_chosen():
+    inline, threads = (
+        fastload.Loader(dataset, tune=Profile(workers, 1, lane)).explain().splitlines()
+        for dataset, workers, lane in (
+            (rows(), 0, "inline"),
+            (Plain(torch.arange(4)), 1, "threads"),
+        )
+    )
+    assert (
+        "why: native code could make the batches, and the profile in tune= names the inline lane"
+        in inline
+    )
+    assert "to make it native: leave the profile out of tune=" in inline
+    (why,) = [line for line in threads if line.startswith("why: ")]
+    assert why.endswith(", and the profile in tune= names this lane")
+
+
 def test_a_lane_that_is_insisted_on_has_workers_whatever_the_profile_says():
     ours = fastload.Loader(rows(), batch_size=8, lane="native", tune=Profile(0, 1, "inline"))
     assert ours.num_workers > 0

@@ -172,7 +172,9 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
         msg = f"lane='native' is not possible: {obstacle}"
         raise ValueError(msg)
     if is_named_inline:
-        obstacle = obstacle or NotNative("the dataset is native", "leave the profile out")
+        obstacle = obstacle or NotNative(
+            "native code could make the batches", "leave the profile out of tune="
+        )
     obstacle = obstacle or NotNative(f"lane={lane!r}", "leave lane at 'auto'")
     seam = lowered is not None and lane == "auto" and _worth_it(loader, lowered)
     seam = seam and not _draws_as_torch(loader, lowered)
@@ -184,9 +186,11 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, here=here, **more)
 
     if is_named_inline:  # the consumer draws as workers would
-        return consumer("a profile names the inline lane")
+        return consumer("the profile in tune= names the inline lane")
     if named == "threads":
-        return Choice("threads", f"{obstacle.why}, and the profile names this lane", **rest)
+        return Choice(
+            "threads", f"{obstacle.why}, and the profile in tune= names this lane", **rest
+        )
     if lane == "auto" and named != "process" and not holds_interpreter():
         why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)

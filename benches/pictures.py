@@ -53,7 +53,7 @@ def race(bench: Bench, name: str, folder: Path) -> bool:
     bench.show(name, figures, ratio_of=SPEED, rivals=rivals, more_is_better=True)
     torchs_best = best(figures, SPEED, rivals, more_is_better=True)
     by = median(figures, OURS, SPEED) / torchs_best
-    bench.say(f"{name}: {by:.2f} times torch's best")
+    bench.claim(f"{name}: samples/s by torch's best", by, 1.8, at_least=True)
     eager = median(figures, EAGER, SPEED) / torchs_best
     bench.claim(f"{name}: without waiting, by torch's best", eager, 1, at_least=True)
     return by >= 1.8

@@ -48,7 +48,9 @@ impl Select {
     }
 
     fn indices(&self, indices: &[usize]) -> Result<Vec<usize>> {
-        indices.iter().map(|&index| self.index(index)).collect()
+        let places = indices.iter().enumerate();
+        let mapped = places.map(|(at, &index)| self.index(index).map_err(|error| error.at(at)));
+        mapped.collect()
     }
 }
 
@@ -71,8 +73,8 @@ impl Column for Select {
 
     fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
         let mut mapped = scratch.indices();
-        for &index in indices {
-            mapped.push(self.index(index)?);
+        for (at, &index) in indices.iter().enumerate() {
+            mapped.push(self.index(index).map_err(|error| error.at(at))?);
         }
         let gathered = self.from.gather(&mapped, scratch, out);
         scratch.keep(mapped);

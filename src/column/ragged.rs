@@ -109,9 +109,9 @@ impl Column for Ragged {
             if let Some(&ahead) = indices.get(at + AHEAD) {
                 self.prefetch(ahead);
             }
-            let range = self.range(index)?;
+            let range = self.range(index).map_err(|error| error.at(at))?;
             if range.len() * self.values.row_bytes() != bytes {
-                return Err(self.offsets.changed(index, self.values.len()));
+                return Err(self.offsets.changed(index, self.values.len()).at(at));
             }
             self.values.copy_range(range, scratch, sample);
         }

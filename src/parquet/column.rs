@@ -122,7 +122,8 @@ impl Parquet {
     }
 
     /// Calls `each` with every row group that rows lie in, and the places of those rows among `indices`: first
-    /// with what is in the cache, then with what no other thread decodes.
+    /// with what is in the cache, then with what no other thread decodes. Of several row groups that fail the error
+    /// names the first row.
     fn by_group(
         &self,
         indices: &[usize],
@@ -134,23 +135,31 @@ impl Parquet {
         });
         let mut found: Vec<_> = found.collect();
         found.sort_unstable();
+        let mut failed: Option<(usize, Error)> = None;
+        let mut note = |made: Result<()>| {
+            let Err(error) = made else { return };
+            let (place, error) = error.placed();
+            if failed.as_ref().is_none_or(|(first, _)| place < *first) {
+                failed = Some((place, error));
+            }
+        };
         let mut left: Vec<&[(usize, usize, usize)]> = Vec::new();
         for rows in found.chunk_by(|a, b| a.0 == b.0) {
             match self.tables.cache().peek((self.number, rows[0].0)) {
-                Some(decoded) => each(&decoded, rows)?,
+                Some(decoded) => note(each(&decoded, rows)),
                 None => left.push(rows),
             }
         }
         for other in [Other::Leave, Other::Wait] {
             for rows in std::mem::take(&mut left) {
-                let group = self.group(rows[0].0, other);
-                match group.map_err(|error| error.at(rows[0].1))? {
-                    Some(decoded) => each(&decoded, rows)?,
-                    None => left.push(rows),
+                match self.group(rows[0].0, other) {
+                    Ok(Some(decoded)) => note(each(&decoded, rows)),
+                    Ok(None) => left.push(rows),
+                    Err(error) => note(Err(error.at(rows[0].1))),
                 }
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), |(place, error)| Err(error.at(place)))
     }
 
     /// Returns the estimated bytes of a decoded row group, from the metadata of its file.
@@ -247,7 +256,10 @@ impl Column for Parquet {
 
     fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
         if let Some(whole) = self.whole() {
-            let each = indices.iter().map(|&index| boxed(whole.letters(index)?));
+            let each = indices.iter().enumerate().map(|(place, &index)| {
+                let text = whole.letters(index).and_then(boxed);
+                text.map_err(|error| error.at(place))
+            });
             return each.collect();
         }
         let mut all = vec![Box::default(); indices.len()];

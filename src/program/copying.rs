@@ -15,24 +15,33 @@ const AHEAD: usize = 8;
 
 impl Run {
     /// Copies the samples at positions `first..first + indices.len()` of a batch, of columns that are not decoded.
+    /// Of several bad samples the error names the first one, whichever leaf it is bad in.
     pub(super) fn copy(
         &self,
         parts: &[FieldSlot],
         first: usize,
-        indices: &[usize],
+        mut indices: &[usize],
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let mut copied = Ok(());
         let leaves = self.program.leaves.iter().zip(parts);
         for (leaf, part) in leaves {
+            if indices.is_empty() {
+                break;
+            }
             let spans = part.spans.get(first..first + indices.len());
             let samples = Samples {
                 leaf: &**leaf,
                 indices,
                 spans: spans.zip(leaf.ragged()),
             };
-            copy(samples, &part.slot, first, scratch)?;
+            if let Err(error) = copy(samples, &part.slot, first, scratch) {
+                let (place, error) = error.placed();
+                indices = &indices[..place]; // other leaves may fail in front of it
+                copied = Err(error.at(place));
+            }
         }
-        Ok(())
+        copied
     }
 }
 
@@ -95,8 +104,9 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
             copy_each(samples, slot, first, scratch)?;
         }
         (Kind::Lists, None) => {
-            for (position, &index) in (first..).zip(indices) {
-                put(leaf, index, slot, position, scratch)?;
+            for (place, &index) in indices.iter().enumerate() {
+                let put = put(leaf, index, slot, first + place, scratch);
+                put.map_err(|error| error.placed().1.at(place))?; // of the sample, not of its item
             }
         }
         _ => {}

@@ -221,11 +221,11 @@ impl Run {
             for position in range.clone() {
                 match self.program.resolve(batch.indices.get(position)) {
                     Ok(index) => indices.push(index),
-                    Err(error) => failures.push((position, error)),
+                    Err(error) => {
+                        failures.push((position, error));
+                        break; // a sample in front of it may be bad, too, and is then named
+                    }
                 }
-            }
-            if !failures.is_empty() {
-                return; // the batch fails; positions and indices no longer pair up
             }
             if let Err(error) = self.copy(&batch.parts, range.start, indices, scratch) {
                 let (place, error) = error.placed();

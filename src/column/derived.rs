@@ -152,32 +152,13 @@ impl Concat {
     }
 
     /// Returns the column that holds the sample at `index`, and the sample's index in it.
-    fn at(&self, index: usize) -> Result<(&dyn Column, usize)> {
-        let part = self.number(index)?;
-        Ok((&*self.parts[part], index - self.start(part)))
+    fn at(&self, index: usize) -> (&dyn Column, usize) {
+        let part = self.number(index);
+        (&*self.parts[part], index - self.start(part))
     }
 
-    /// Calls `make` with each sample's column and index in it.
-    fn each<T>(
-        &self,
-        indices: &[usize],
-        make: impl Fn(&dyn Column, usize) -> Result<Vec<T>>,
-    ) -> Result<Vec<T>> {
-        let mut all = Vec::with_capacity(indices.len());
-        for (place, &index) in indices.iter().enumerate() {
-            let (part, at) = self.at(index)?;
-            all.extend(make(part, at).map_err(|error| error.at(place))?);
-        }
-        Ok(all)
-    }
-
-    fn number(&self, index: usize) -> Result<usize> {
-        let part = self.ends.partition_point(|&end| end <= index);
-        if part == self.parts.len() {
-            let (index, len) = (index.cast_signed() as i64, self.len());
-            return Err(Error::Index { index, len });
-        }
-        Ok(part)
+    fn number(&self, index: usize) -> usize {
+        self.ends.partition_point(|&end| end <= index)
     }
 
     fn start(&self, part: usize) -> usize {
@@ -211,7 +192,7 @@ impl Column for Concat {
         let row_bytes = out.len() / indices.len().max(1);
         let (mut at, mut asked, mut out) = (0, 0, out);
         while let Some(&index) = indices.get(at) {
-            let part = self.number(index)?;
+            let part = self.number(index);
             let range = self.start(part)..self.ends[part];
             let run = indices[at..]
                 .iter()
@@ -224,7 +205,7 @@ impl Column for Concat {
                 // A part prefetches only within its own run, which is too late for short runs.
                 let soon = indices.len().min(end + AHEAD);
                 for &index in &indices[asked.max(at).min(soon)..soon] {
-                    let (part, at) = self.at(index)?;
+                    let (part, at) = self.at(index);
                     part.prefetch(at);
                 }
                 asked = soon;
@@ -239,10 +220,15 @@ impl Column for Concat {
     }
 
     fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
-        self.each(indices, |part, at| part.bytes(&[at]))
+        let mut all = Vec::with_capacity(indices.len());
+        for (place, &index) in indices.iter().enumerate() {
+            let (part, at) = self.at(index);
+            all.extend(part.bytes(&[at]).map_err(|error| error.at(place))?);
+        }
+        Ok(all)
     }
 
     fn source(&self, index: usize) -> Result<Option<(&dyn Column, usize)>> {
-        self.at(index).map(Some)
+        Ok(Some(self.at(index)))
     }
 }

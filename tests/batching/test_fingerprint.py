@@ -2,6 +2,7 @@
 
 import abc
 import functools
+import importlib.util
 import os
 import subprocess
 import sys
@@ -101,6 +102,21 @@ def module(**attributes):
 def test_other_objects_have_other_fingerprints(one, other):
     assert fingerprint(one) is not None
     assert fingerprint(one) != fingerprint(other)
+
+
+def test_the_users_code_counts_in_a_module_with_the_name_of_one_of_pythons(tmp_path, monkeypatch):
+    file = tmp_path / "statistics.py"
+    spec = importlib.util.spec_from_file_location("statistics", file)
+    found = []
+    for number in (1, 10):
+        file.write_text(
+            f"class Samples:\n    def __getitem__(self, i):\n        return i + {number}\n"
+        )
+        loaded = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "statistics", loaded)
+        spec.loader.exec_module(loaded)
+        found.append(fingerprint(loaded.Samples()))
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import torch
 
 from fastload.bad_samples.sample_files import stamp
 from fastload.columns import Column, Tar
+from fastload.machine.libraries import is_library
 
 __all__ = ["fingerprint"]
 
@@ -105,7 +106,9 @@ def _is_plain(value: torch.Tensor) -> bool:
 
 def _of_python(value: Any) -> bool:
     """Returns true if a function or a class belongs to Python itself, so that its name identifies it."""
-    return (value.__module__ or "").partition(".")[0] in sys.stdlib_module_names
+    module = value.__module__ or ""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return module.partition(".")[0] in sys.stdlib_module_names and is_library(file or "<frozen")
 
 
 def _name(value: Any) -> str:

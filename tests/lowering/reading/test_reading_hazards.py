@@ -208,6 +208,18 @@ def test_a_source_that_is_loaded_again_is_read(tmp_path):
         same(module.Rows(ROWS))
 
 
+@pytest.mark.parametrize("name", ["datasets.own", "statistics", "torch.own"])
+def test_a_function_of_the_users_is_read_whatever_its_module_is_called(tmp_path, name):
+    file = tmp_path / "own.py"
+    function = "def doubled(row):\n    return row * 2\n"
+    used = SOURCE.replace("self.rows[index] {after}", "doubled(self.rows[index])")
+    file.write_text(function + textwrap.dedent(used))
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    same(module.Rows(ROWS))
+
+
 def test_code_without_a_source_is_not_read():
     names = {"__name__": "nowhere"}
     exec(textwrap.dedent(SOURCE.format(after="")), names)

@@ -20,6 +20,7 @@ from fastload.lowering.reading.elements import elementwise
 from fastload.lowering.reading.members import METHODS_OF, Method
 from fastload.lowering.reading.row_methods import method_of
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, fields
+from fastload.machine.libraries import is_library
 from fastload.registry import refuse
 
 __all__ = ["call"]
@@ -73,7 +74,8 @@ def call(
 
 def _is_of_library(function: types.FunctionType) -> bool:
     package = str(function.__globals__.get("__name__", "")).partition(".")[0]
-    return package in sys.stdlib_module_names or package in _LIBRARIES
+    is_named_so = package in sys.stdlib_module_names or package in _LIBRARIES
+    return is_named_so and is_library(function.__code__.co_filename)
 
 
 def _of_value(

@@ -258,3 +258,32 @@ def test_a_table_that_a_class_was_given_is_used(kind, images, monkeypatch):
     assert lanes.choose(Loader(dataset, num_workers=1)).lane == "native"
     monkeypatch.setattr(kind, "_augmentation_space", lambda *_: {})
     assert "_augmentation_space was replaced" in lanes.choose(Loader(dataset, num_workers=1)).why
+
+
+@pytest.mark.parametrize("kind", [v2.RandAugment, v2.TrivialAugmentWide, v2.AutoAugment])
+def test_operations_that_a_class_of_v2_was_given_are_used(kind, images, monkeypatch):
+    dataset = changed(copy.copy(images), transform=v1.Compose([kind(), v1.ToTensor()]))
+    assert lanes.choose(Loader(dataset, num_workers=1)).lane == "native"
+    table = kind._AUGMENTATION_SPACE
+    turned = dict.fromkeys(table, (None, False))
+    moved = table | {"ShearX": table["Rotate"]}
+    wider = table | {"Rotate": (lambda bins, *_: torch.linspace(0.0, 170.0, bins), True)}
+    fewer = {name: each for name, each in table.items() if name != "ShearX"}
+    for other in (turned, moved, wider, fewer, dict(reversed(table.items()))):
+        monkeypatch.setattr(kind, "_AUGMENTATION_SPACE", other)
+        assert "operations" in lanes.choose(Loader(dataset, num_workers=1)).why
+        monkeypatch.undo()
+    monkeypatch.setitem(table, "ShearX", (table["ShearX"][0], False))
+    assert "operations" in lanes.choose(Loader(dataset, num_workers=1)).why
+
+
+@pytest.mark.parametrize("kind", [v2.RandAugment, v2.TrivialAugmentWide])
+def test_batches_with_operations_that_a_class_was_given_are_torchs(kind, images, monkeypatch):
+    rotates = {"Rotate": (lambda bins, *_: torch.linspace(90.0, 180.0, bins), True)}
+    monkeypatch.setattr(kind, "_AUGMENTATION_SPACE", rotates)
+    chain = v1.Compose([kind(), v1.CenterCrop(8), v1.ToTensor()])
+    dataset = changed(copy.copy(images), transform=chain)
+    torch.manual_seed(1)
+    expected = list(DataLoader(dataset, 4, num_workers=1))
+    torch.manual_seed(1)
+    assert_same(list(Loader(dataset, 4, num_workers=1)), expected)

@@ -4,6 +4,8 @@ Native code draws its own parameters, from the distributions that torchvision dr
 parameters the pixels are equal.
 """
 
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +24,7 @@ from fastload.lowering.torchvision_transforms import (
     version,
     zero_stays,
 )
+from fastload.machine.libraries import is_of_module
 from fastload.registry import NotNative
 
 __all__ = ["resized_crop"]
@@ -153,12 +156,43 @@ def _auto_augment(transform: Any, chain: Chain) -> None:
 def _augment(transform: Any, chain: Chain, *op: Any) -> None:
     """Adds an operation that picks operations, in which v1 and v2 differ slightly."""
     _needs_pillow(chain)
-    if "_AUGMENTATION_SPACE" in vars(transform):
-        msg = "its operations are not those of its class"
+    if version(transform) == 2 and not _has_own_operations(transform):
+        msg = "its operations are not those of torchvision"
         raise NotNative(msg, "leave _AUGMENTATION_SPACE as it is")
     fill = None if transform.fill is None else fill_bytes(transform, chain)
     family = f"v{version(transform)}"
     _draws(chain, (*op, _filter(transform), fill, family))
+
+
+def _has_own_operations(transform: Any) -> bool:
+    """Returns true if a transform of v2 picks from the operations that torchvision gave its class."""
+    names = vars(sys.modules[type(transform).__module__])
+    table = transform._AUGMENTATION_SPACE
+    is_own = type(table) is dict and all(
+        type(each) is tuple and is_of_module(each[0], names) for each in table.values()
+    )
+    return is_own and _are_of_v1(type(transform).__name__, tuple(table.items()))
+
+
+@functools.lru_cache
+def _are_of_v1(kind: str, table: tuple[tuple[str, tuple[Callable[..., Any], bool]], ...]) -> bool:
+    """Returns true if operations are those of the class of this name in v1, which makes its table in a method."""
+    bins, (height, width) = sizes = 10, (331, 97)
+    make = getattr(sys.modules[_AUTO[0]], kind)._augmentation_space
+    known = make(None, *sizes[: 1 if kind == "TrivialAugmentWide" else 2])
+    if [name for name, _ in table] != list(known):
+        return False
+    for name, (magnitudes, is_signed) in table:
+        of_v1, is_signed_in_v1 = known[name]
+        made = magnitudes(bins, height, width)
+        if made is None:  # it has none, and v1 has a zero
+            made = torch.tensor(0.0)
+        elif name == "Solarize":  # from 1, and from 255 in v1
+            made = made * 255
+        is_close = made.shape == of_v1.shape and torch.allclose(made.float(), of_v1.float())
+        if not is_close or is_signed is not is_signed_in_v1:
+            return False
+    return True
 
 
 _COLOURS: dict[str, Callable[[Any], Op]] = {

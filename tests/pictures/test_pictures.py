@@ -586,6 +586,24 @@ def test_a_hook_on_all_modules_is_called_for_a_chain_that_was_read(register, kin
     assert same(outcome(FILES["png"], [], chain, waits=True)[0], before)
 
 
+@pytest.mark.parametrize("first", [[], ["rgb"]])
+@pytest.mark.parametrize("change", ["thumbnail", "settled", "paste"])
+def test_single_pixels_are_those_that_were_loaded(first, change):
+    def read(image):
+        pixels = image.load()
+        if change == "settled":
+            image.tobytes()
+        if change == "paste":
+            image.paste(7, (0, 0, 2, 2))
+        image.thumbnail((9, 9))
+        pixels[1, 1] = pixels[0, 0]
+        again = image.load()
+        return pixels[0, 0], pixels[1, 1], again[1, 1], image.size, image.tobytes()
+
+    eager, waited = (outcome(FILES["jpeg"], first, read, waits=waits) for waits in (False, True))
+    assert waited == (eager[0], True)
+
+
 def test_two_threads_swap_a_function():
     """One puts the stub in while the other is about to; either takes it out."""
 

@@ -3,8 +3,8 @@
 It derives from torch's base iterator, which draws `base_seed` and decides about pinned memory. Owns the epoch: which
 indices are asked for and when, exactly as torch's multi-process iterator asks: `prefetch_factor * num_workers` batches at
 `iter()`, one more per batch taken. Under AUTO the first ones are asked for at the first `next`, where torch's default
-draws the order. Owns how far ahead batches are made before anything is measured, and refuses one for which there is no
-memory.
+draws the order. A dataset that the user's sampler may change is read again where torch indexes or copies it. Owns how
+far ahead batches are made before anything is measured, and refuses one for which there is no memory.
 """
 
 import atexit

@@ -114,7 +114,7 @@ class _File(Waiting):
     def load(self) -> Any:
         """Reads the file; the pixels of a JPEG are made later, of others also what follows them is read."""
         if self.format == "JPEG" and begun(self, self._mode) is not None:
-            return Access(self)
+            return Access.of(self)
         return settled(self).load()
 
     def draft(self, mode: Any, size: Any) -> Any:
@@ -147,7 +147,16 @@ class _File(Waiting):
 
     def _be_plain(self) -> None:
         become(self, self.plain)
-        for name in ("_data", "_draft", "_is_luma", "_smaller", "_kept", "_sample", "_lock"):
+        for name in (
+            "_data",
+            "_draft",
+            "_is_luma",
+            "_smaller",
+            "_kept",
+            "_sample",
+            "_lock",
+            "_accessed",
+        ):
             self.__dict__.pop(name, None)
 
     def _read(self) -> bytes | None:

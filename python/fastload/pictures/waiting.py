@@ -9,6 +9,7 @@ do that at any time, so methods reach for what an image waits for by functions, 
 import contextlib
 import functools
 import threading
+import weakref
 from typing import Any
 
 import torch
@@ -78,7 +79,7 @@ class Waiting(Image.Image):
 
     def load(self) -> Any:
         """Returns the object that reads and writes single pixels."""
-        return Access(self)
+        return Access.of(self)
 
     def copy(self) -> Image.Image:
         """Returns an image that can be changed by itself."""
@@ -129,6 +130,11 @@ class Waiting(Image.Image):
 
     def thumbnail(self, *args: Any, **named: Any) -> None:
         """Makes the image itself smaller."""
+        if (
+            vars(self).get("_accessed", _no_access)() is not None
+        ):  # which stays with the pixels of now
+            settled(self).thumbnail(*args, **named)
+            return
         asked = _Thumbnail(self)
         Image.Image.thumbnail(asked, *args, **named)  # type: ignore[arg-type]
         if isinstance(asked.made, Waiting):
@@ -187,7 +193,7 @@ Waiting.__name__ = "Image"
 
 
 class Access:
-    """Reads and writes single pixels of an image.
+    """Reads and writes single pixels of an image: those that it has when it is settled.
 
     Args:
         image: One that waits.
@@ -196,15 +202,27 @@ class Access:
     def __init__(self, image: Image.Image) -> None:
         self._image = image
 
+    @classmethod
+    def of(cls, image: Image.Image) -> "Access":
+        """Returns that of an image that waits."""
+        access: Access = vars(image).get("_accessed", _no_access)() or cls(image)
+        vars(image)["_accessed"] = weakref.ref(access)
+        return access
+
     def __getitem__(self, xy: Any) -> Any:
-        return self._pixels[xy]
+        return self.pixels[xy]
 
     def __setitem__(self, xy: Any, value: Any) -> None:
-        self._pixels[xy] = value
+        self.pixels[xy] = value
 
     @functools.cached_property
-    def _pixels(self) -> Any:
+    def pixels(self) -> Any:
+        """Those of Pillow."""
         return settled(self._image).load()
+
+
+def _no_access() -> None:
+    """Returns what a weak reference to an `Access` returns once it is gone."""
 
 
 class _Thumbnail:
@@ -243,7 +261,10 @@ def settled(image: Image.Image) -> Image.Image:
     """Returns an image once it has pixels; it is Pillow's own then."""
     with getattr(image, "_lock", contextlib.nullcontext()):
         if isinstance(image, Waiting):  # no other thread has settled it meanwhile
+            accessed = vars(image).pop("_accessed", _no_access)
             image.settle()
+            if (access := accessed()) is not None:
+                _ = access.pixels
     return image
 
 

@@ -130,9 +130,8 @@ class Waiting(Image.Image):
 
     def thumbnail(self, *args: Any, **named: Any) -> None:
         """Makes the image itself smaller."""
-        if (
-            vars(self).get("_accessed", _no_access)() is not None
-        ):  # which stays with the pixels of now
+        # what `load` returned stays with the pixels of now
+        if vars(self).get("_accessed", _no_access)() is not None:
             settled(self).thumbnail(*args, **named)
             return
         asked = _Thumbnail(self)

@@ -169,6 +169,8 @@ class Loader(DataLoader[_T_co]):
     """Number of epochs in a row that were left after a few batches."""
     _loaded: Mapping[str, Any] | None = None
     _restored: Restored | None = None
+    _replaced: Cursor | None = None
+    """The last epoch of the persistent iterator that a new one takes the place of, while that one is made."""
 
     def __init__(
         self,
@@ -354,9 +356,12 @@ class Loader(DataLoader[_T_co]):
         if self._cursor is not None:
             vars(self)["_left_early"] = self._left_early + 1 if lanes.was_left_early(self) else 0
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
-            self._iterator = None
+            self._replaced, self._iterator = self._cursor, None
         if self._loaded is None:
-            iterator = super().__iter__()
+            try:
+                iterator = super().__iter__()
+            finally:
+                vars(self)["_replaced"] = None  # torch's __setattr__ takes its time
         else:
             where = self._restored = restored(self, self._loaded, starts=True)
             try:

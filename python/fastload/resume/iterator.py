@@ -46,11 +46,13 @@ _SOURCES = {
 class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
     """One of torch's iterators, with a cursor, whose steps Ctrl-C does not divide.
 
-    Before torch's `__init__`, `_restored` says where its first epoch begins. Torch sets two attributes that are
-    properties here: the iterator of the sampler, where an epoch begins, and the seed, once it is drawn.
+    Before torch's `__init__`, `_restored` says where its first epoch begins, and `_replaced` has the last epoch of a
+    persistent iterator that it takes the place of. Torch sets two attributes that are properties here: the iterator of
+    the sampler, where an epoch begins, and the seed, once it is drawn.
     """
 
     _restored: Restored | None = None
+    _replaced: Cursor | None = None
     _cursor: Cursor
     _pulls: Any
     _generator: tuple[torch.Generator, torch.Tensor] | None = None
@@ -85,6 +87,10 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
                 self._generator = generator, generator.get_state() if kept is None else kept
             elif kept is not None:
                 generator.set_state(kept)  # from which `base_seed` is drawn
+        self._replaced = loader._replaced
+        if self._replaced is not None:  # torch's would persist, and draw no other seed
+            generator = loader.generator or torch.default_generator
+            self._generator = generator, generator.get_state()
         self._unopened = self._before_draws(loader)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
@@ -202,6 +208,8 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         draws = Draws(self._index_sampler, batched=self._auto_collation)
         cursor = Cursor(draws, self._restored, self._draws_from)
         cursor.base_seed = vars(self).get("_seed", cursor.base_seed)
+        if self._replaced is not None:
+            cursor.epoch = self._replaced.epoch + 1
         cursor.rewinds = self._rewinds
         self._cursor = cursor
 
@@ -216,10 +224,13 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
             drawn = self._agreed_seed
         elif restored is not None:
             drawn = restored.base_seed
+        elif self._replaced is not None:
+            drawn = self._replaced.base_seed
         if self._generator is not None:
             generator, state = self._generator
             generator.set_state(state)
             self._generator = None
+        self._replaced = None
         self._seed = self._cursor.base_seed = drawn
         self._seeded()
 

@@ -293,6 +293,30 @@ def test_persistent_iterators_look_again(change):
     assert_same(list(loader), list(DataLoader(dataset, batch_size=4)))
 
 
+def changed_between_epochs(kind, change, **arguments):
+    """Returns the labels, in their order, and the generator's state behind each epoch."""
+    torch.manual_seed(3)
+    dataset = classes.Pairs(ROWS, list(range(N)))
+    loader, seen = kind(dataset, 4, shuffle=True, persistent_workers=True, **arguments), []
+    for epoch in range(4):
+        numbers = torch.cat([labels for _, labels in loader]).int() % N
+        seen.append([numbers, torch.get_rng_state()])
+        if change == "labels":
+            dataset.labels = [label + N for label in dataset.labels]
+        elif epoch == 1:
+            dataset.labels[0] = N + 0.5  # among ints, which is Python's
+    return seen
+
+
+@pytest.mark.parametrize("change", ["labels", "class"])
+def test_persistent_iterators_that_look_again_draw_no_seed_again(change):
+    """So the order of later epochs is torch's."""
+    want = changed_between_epochs(DataLoader, change, num_workers=2)
+    assert_same(changed_between_epochs(Loader, change, num_workers=2), want)
+    assert_same(changed_between_epochs(Loader, change, lane="process"), want)
+    assert_same(changed_between_epochs(Loader, change), want)
+
+
 class Many(classes.Held):
     def __len__(self):
         return len(self.rows)

@@ -718,6 +718,25 @@ def test_pictures_in_memory(pictures):
     assert_same(list(keyed), list(DataLoader(dataset, 4)))
 
 
+def test_persistent_iterators_that_look_again_do_not_repeat_draws():
+    images = np.random.default_rng(1).integers(0, 256, (N, 9, 8, 3), np.uint8)
+
+    def epochs(label):
+        """Returns the pictures of three epochs, behind the first of which all labels become `label`."""
+        transform = v1.Compose([v1.RandomCrop(4), v1.ToTensor()])
+        dataset = InMemory(images=images, labels=[1] * N, transform=transform)
+        torch.manual_seed(5)
+        loader = Loader(dataset, 4, persistent_workers=True)
+        assert lanes.choose(loader).lane == "native"
+        made = [torch.cat([batch for batch, _ in loader])]
+        dataset.labels = [label] * N
+        return [*made, *(torch.cat([batch for batch, _ in loader]) for _ in range(2))]
+
+    still = epochs(1)
+    assert_same(epochs(2), still)
+    assert not torch.equal(still[0], still[1])
+
+
 def test_a_missing_picture_is_pillows_error(pictures):
     root, df = pictures
     df.loc[3, "name"] = "missing"

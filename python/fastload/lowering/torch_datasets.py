@@ -248,6 +248,9 @@ def array_leaf(array: Any, memo: Memo) -> Leaf:
     if array.ndim == 0:
         msg = "the array is a scalar"
         raise NotNative(msg, "give it a first dimension that counts samples")
+    if array.ndim == 1 and array.dtype == np.uint64:
+        msg = "torch makes no tensors of NumPy's uint64 scalars"
+        raise NotNative(msg, "make it an array of int64")
     try:
         memory = layout.of_array(array)
     except (TypeError, ValueError) as error:

@@ -317,6 +317,21 @@ def test_persistent_iterators_that_look_again_draw_no_seed_again(change):
     assert_same(changed_between_epochs(Loader, change), want)
 
 
+@pytest.mark.parametrize("batch_size", [None, 4])
+@pytest.mark.parametrize("form", ["class", "column of a class", "array"])
+def test_numpys_scalars_of_uint64_are_torchs_error(form, batch_size):
+    numbers = np.arange(N, dtype=np.uint64)
+    if form == "class":
+        dataset = classes.Pairs(ROWS, numbers)
+    elif form == "column of a class":
+        dataset = classes.Pairs(ROWS, pd.Series(numbers))
+    else:
+        dataset = numbers
+    want = outcomes_by_type(DataLoader(dataset, batch_size))
+    assert_same(outcomes_by_type(Loader(dataset, batch_size, **SIZES)), want)
+    assert_same(outcomes_by_type(Loader(dataset, batch_size)), want)
+
+
 class Many(classes.Held):
     def __len__(self):
         return len(self.rows)

@@ -84,6 +84,8 @@ class Builder:
             words = f"{len(rows.lengths)} arrays of different lengths"
             return self._leaf(self.stored.ragged(rows), words, form or own)
         own = "number" if rows.is_python else "tensor" if rows.is_torch else "array"
+        if own == "array" and rows.shape == () and rows.dtype == np.uint64:
+            refuse("torch makes no tensors of NumPy's uint64 scalars")
         is_packed_row = all(step.is_pointwise for step in rows.steps) and is_packed(rows.view)
         native, picks = self.stored.rows(rows), rows.picks
         words = f"{rows.count} rows of {layout.dtype_name(rows.dtype)}, shape {rows.shape}"

@@ -2,15 +2,15 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from fastload import Loader
+from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.repository import ROOT
 from tests.shared.state import COUNT, Drawing
@@ -20,16 +20,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), MANY_WORKERS]
 
 def torchrun(ranks: int, program: Path, *arguments: Any) -> None:
     """Runs a program on ranks of this machine, and waits for its end."""
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    done = subprocess.run(
-        [*launch, f"--nproc-per-node={ranks}", str(program), *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=380,
-        check=False,
-    )
+    launch = ["-W", "ignore", "-m", "torch.distributed.run", "--standalone"]
+    ranked = [f"--nproc-per-node={ranks}", program, *map(str, arguments)]
+    with patch.dict(os.environ, {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}):
+        done = interpreter.run(*launch, *ranked, folder=ROOT)
     assert done.returncode == 0, done.stderr[-4000:]
 
 

@@ -8,6 +8,8 @@ import os
 import subprocess
 from typing import Any, NamedTuple
 
+from tools.soak import watch
+
 VARIABLE = "FASTLOAD_PLANTED"
 
 
@@ -130,3 +132,4 @@ def plant() -> None:
     """Puts in the bug that the environment names, if it is one in Python."""
     if put_in := IN_PYTHON.get(os.environ.get(VARIABLE, "")):
         put_in()
+        watch.SETTLE_S = 3.0  # what a planted bug keeps does not go

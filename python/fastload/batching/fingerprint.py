@@ -107,8 +107,9 @@ def _is_plain(value: torch.Tensor) -> bool:
 def _of_python(value: Any) -> bool:
     """Returns true if a function or a class belongs to Python itself, so that its name identifies it."""
     module = value.__module__ or ""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return module.partition(".")[0] in sys.stdlib_module_names and is_library(file or "<frozen")
+    file = getattr(sys.modules.get(module), "__file__", None)  # those built in have none
+    is_named_so = module.partition(".")[0] in sys.stdlib_module_names
+    return is_named_so and (not file or is_library(file))
 
 
 def _name(value: Any) -> str:

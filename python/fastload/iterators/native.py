@@ -71,17 +71,15 @@ class NativeIter(Resumable):
     def __init__(self, loader: Any, form: Form, *, read: Callable[[Any], Form | None]) -> None:
         self._continue(loader)
         super().__init__(loader)
-        self._read = read
-        self._program, self._below, batched = form
+        self._form, self._read = form, read
         if not is_auto(loader) and self._may_change_dataset():
-            # as it is when torch's workers start
-            batched = self._read_again(loader, batched=batched)
+            self._form = self._form_now(loader)  # as it is when torch's workers start
         check_prefetch_factor(loader)
         workers = operator.index(loader.num_workers)  # a float is torch's TypeError
         self._in_order = bool(loader.in_order)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
-        order = self._order(batched=batched)
-        self._ahead, most_ahead = ahead(loader, self._program, order)
+        order = self._order()
+        self._ahead, most_ahead = ahead(loader, self._form.program, order)
         self._is_auto, self._each = is_auto(loader), int(loader.prefetch_factor)
         # indices of a sampler whose draws can be seen are taken no earlier than by torch
         self._most_ahead = None if order is not None and order.is_private else most_ahead
@@ -91,7 +89,6 @@ class NativeIter(Resumable):
         self._marks = bool(loader.sample_mask) if is_plain else loader._marks
         self._room = _Room()
         self._settings = {
-            "batched": batched,
             "depth": self._ahead,
             "budget_bytes": loader._budget_bytes,
             "threads": workers,
@@ -151,9 +148,10 @@ class NativeIter(Resumable):
             self._unread = loader
 
     def _open_stream(self, loader: Any) -> None:
-        """Opens the stream of an epoch, for the program as it is now."""
+        """Opens the stream of an epoch."""
         self._stream = _lib.Stream(
-            self._program,
+            self._form.program,
+            batched=self._form.batched,
             **self._settings,
             **self._of_images(loader),
             **self._of_epoch,
@@ -172,19 +170,13 @@ class NativeIter(Resumable):
         is_known = self._cursor.draws.order is not None
         return not is_known and sampler.may_repeat(self._index_sampler, None)
 
-    def _read_again(self, loader: Any, *, batched: bool) -> bool:
-        """Makes the samples of the dataset as it is now; in Python, if it has no native form any more.
-
-        Returns:
-            Whether a task is a batch.
-        """
-        form = self._read(loader) or Form(self._program, 0, batched)
-        self._program, self._below, batched = form
-        return batched
+    def _form_now(self, loader: Any) -> Form:
+        """Returns the form of the samples as they are now; Python makes them if they have none any more."""
+        return self._read(loader) or self._form._replace(below=0)
 
     def _of_images(self, loader: Any) -> dict[str, Any]:
         """Returns how the files of images are decoded, if samples have any."""
-        if not self._program.has_images():
+        if not self._form.program.has_images():
             return {}
         return {**pillow.switches(), "foreign": foreign.server(loader)}
 
@@ -193,11 +185,11 @@ class NativeIter(Resumable):
         if (loader := self._unread) is not None:
             self._pulls.fill(1)  # torch indexes the dataset only then
             self._unread = None
-            batched = self._read_again(loader, batched=self._settings["batched"])
-            self._settings["batched"] = batched
-            self._shutdown_workers()
-            self._open_stream(loader)
-            self._record_spans(*self._spans)
+            before, self._form = self._form, self._form_now(loader)
+            if self._form != before:
+                self._shutdown_workers()
+                self._open_stream(loader)
+                self._record_spans(*self._spans)
         order = self._cut
         if order is not None:
             self._stream.feed(
@@ -210,7 +202,7 @@ class NativeIter(Resumable):
                 self._ahead,
                 self._auto_collation,
                 self._marks,
-                self._below,
+                self._form.below,
             )
         self._is_fed = True
         if self._room.refused:
@@ -225,10 +217,11 @@ class NativeIter(Resumable):
         else:
             stages.record(self._stream, epoch)
 
-    def _order(self, *, batched: bool) -> sampler.Order | None:
+    def _order(self) -> sampler.Order | None:
         """Returns the order of torch's own samplers, if all of its indices are native."""
-        order = sampler.recognise(self._index_sampler, batched=batched)
-        is_native = order is None or self._below is None or order.below <= self._below
+        order = sampler.recognise(self._index_sampler, batched=self._form.batched)
+        below = self._form.below
+        is_native = order is None or below is None or order.below <= below
         return order if is_native else None
 
     def _fetch(self) -> Callable[[Any], Any]:
@@ -244,7 +237,7 @@ class NativeIter(Resumable):
         Its samples draw what those of other lanes draw.
         """
         maker = Maker(self)
-        base_seed, epoch, batched = int(self._base_seed), self._epoch, self._settings["batched"]
+        base_seed, epoch, batched = int(self._base_seed), self._epoch, self._form.batched
 
         def again(indices: list[int], batch: int, first: int) -> Any:
             if maker.fetcher is None:
@@ -316,7 +309,7 @@ class NativeIter(Resumable):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._shutdown_workers()
-        order = self._order(batched=self._settings["batched"])
+        order = self._order()
         self._start(loader, order, first_iter=first_iter)
 
     def _shutdown_workers(self) -> None:
